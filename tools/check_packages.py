@@ -25,6 +25,7 @@ FOLDERS_OUTSIDE = (
     "src/fcnet_core/test/shared",
     "src/fcnet_replay/test/shared",
     "src/fcnet_ros/test/shared",
+    "src/unitree_lowlevel/test/shared",
 )
 OUTSIDE = {path.stem for folder in FOLDERS_OUTSIDE for path in (ROOT / folder).glob("*.py")}
 # Import name: rosdep key. The keys of ROS packages are their import names.

@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from dataclasses import asdict, dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -135,12 +136,18 @@ class Attacker:
         self.rig.__exit__()
 
     def run(self, attacks: list[Attack], duration: float) -> None:
-        """Attack for `duration` [s]; every attack runs once before one is repeated."""
+        """Attack for `duration` [s], the classes in turn; every attack runs once before one is repeated."""
         end, waiting = time.monotonic() + duration, list[Attack]()
         while time.monotonic() < end:
-            waiting = waiting or [attacks[number] for number in self._rng.permutation(len(attacks))]
+            waiting = waiting or self._in_turn([attacks[number] for number in self._rng.permutation(len(attacks))])
             self.outcomes.append(self._run(waiting.pop(0)))
             print(self.outcomes[-1], flush=True)
+
+    @staticmethod
+    def _in_turn(attacks: list[Attack]) -> list[Attack]:
+        """Sort attacks so that short runs have all classes: the first of each class, then the second, and so on."""
+        place = {attack.kind: count() for attack in attacks}
+        return sorted(attacks, key=lambda attack: next(place[attack.kind]))
 
     def _run(self, attack: Attack) -> Outcome:
         outcome = Outcome(attack.name, attack.kind)

@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_fixtures import domain as domain
+from ros_fixtures import launch as launch
+from ros_fixtures import make_node as make_node
 from ros_fixtures import robot as robot
-from ros_harness import IdealRobot, processes, ros_arguments
+from ros_fixtures import run as run
+from ros_harness import IdealRobot, ros_arguments
 
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.names import CONTROLLER
@@ -55,19 +58,16 @@ def a1_model_path(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def start(domain):
-    """Start programs of the package; whatever a test leaves running is killed.
-
-    The controller accepts states as old as its parameters allow: a busy machine delays the bench, which publishes them.
-    """
-    with processes(domain) as run:
-
-        def start(module="controller_node", **parameters):
-            if module == "controller_node":
-                parameters = {"state_timeout": LONGEST_STATE_TIMEOUT} | parameters
-            return run([sys.executable, "-m", f"fcnet_controller.{module}", *ros_arguments(**parameters)])
-
-        yield start
+def start(run):
+    """Start the controller, which accepts states as old as its parameters allow: a busy machine delays the bench."""
+    return lambda **parameters: run(
+        [
+            sys.executable,
+            "-m",
+            "fcnet_controller.controller_node",
+            *ros_arguments(**{"state_timeout": LONGEST_STATE_TIMEOUT} | parameters),
+        ]
+    )
 
 
 class Bench(IdealRobot):
@@ -76,11 +76,8 @@ class Bench(IdealRobot):
     def __init__(self, domain, robot):
         self.modes = []
         super().__init__(domain, robot, "bench")
-        self.subscribe(MODE.of(CONTROLLER).kind, MODE.of(CONTROLLER).name, self._add_mode, EVERY_MODE)
+        self.subscribe(MODE.kind, MODE.of(CONTROLLER).name, lambda mode: self.modes.append(mode.data), EVERY_MODE)
         self.restore()
-
-    def _add_mode(self, message):
-        self.modes.append(message.data)
 
     def forget_modes(self):
         """Drop the modes of a controller that has ended."""

@@ -1,4 +1,4 @@
-"""Joystick, keyboard and planner publish to one controller process, which follows the most important one alone."""
+"""Joystick, keyboard and planner publish to one controller, which follows only the most important one."""
 
 import threading
 import time
@@ -9,20 +9,20 @@ from geometry_msgs.msg import Twist, TwistStamped
 
 from fcnet_controller.controller_node import CommandReceiver
 from fcnet_core.control.command import CommandArbiter
-from fcnet_core.remote import Source
+from fcnet_core.remote import Source, load_remote_map
+from fcnet_ros.topics import CMD_VEL
 from fcnet_teleop.commands import CommandPublisher
 from fcnet_teleop.controls import Command
 
 PERIOD = 0.05  # [s]
-TOPICS = {"joystick": "joystick/cmd_vel", "keyboard": "keyboard/cmd_vel", "cmd_vel": "cmd_vel"}
 
 
-class Sources:
-    """Each source publishes a forward speed every PERIOD; None is silence."""
+class Publishing:
+    """Publishes a forward speed of each source every PERIOD; speeds: by source, None for silence."""
 
-    def __init__(self, bench):
-        self.speeds = dict.fromkeys(TOPICS)
-        self._publishers = {name: bench.node.create_publisher(Twist, topic, 1) for name, topic in TOPICS.items()}
+    def __init__(self, node, sources):
+        self.speeds = {source.name: None for source in sources}
+        self._publishers = {source.name: CMD_VEL.named(source.velocity).publisher(node) for source in sources}
         self._end = threading.Event()
         threading.Thread(target=self._publish, daemon=True).start()
 
@@ -38,54 +38,26 @@ class Sources:
         self._end.set()
 
 
-@pytest.fixture
-def sources(bench):
-    sources = Sources(bench)
-    yield sources
-    sources.close()
-
-
-@pytest.fixture
-def controller(start, bench, model_path):
-    # On a busy machine the sources pause for longer than the default timeout of commands.
-    program = start(policy=model_path, runtime="numpy", stand_up_time=0.5, cmd_vel_timeout=2.0, auto_start=True)
-    bench.until_mode("walking")
-    return program
-
-
-def moves(bench):
-    newest = bench.positions()[-25:]
-    return len(newest) == 25 and np.ptp(newest, axis=0).max() > 1e-4
-
-
-def rests(bench):
-    newest = bench.positions()[-25:]
-    return len(newest) == 25 and np.ptp(newest, axis=0).max() < 1e-6
-
-
-def changes(controller):
-    """What the controller has logged of the source in control, oldest first."""
-    lines = controller.output.splitlines()
-    return [line.rpartition("]: ")[2] for line in lines if "takes over" in line or "in control" in line]
-
-
-def test_an_operator_overrides_a_planner_until_silent(bench, controller, sources):
-    bench.until(lambda: rests(bench), "standing at the beginning")
-    for name, speed, change, result in (
-        ("cmd_vel", 0.5, "cmd_vel is in control", moves),
-        ("keyboard", 0.0, "keyboard takes over from cmd_vel", rests),
-        ("joystick", 0.3, "joystick takes over from keyboard", moves),
-        ("joystick", None, "keyboard takes over from joystick", rests),
-        ("keyboard", None, "cmd_vel takes over from keyboard", moves),
+def test_an_operator_overrides_a_planner_until_silent(bench):
+    arbiter, sources = CommandArbiter(timeout=1.0), load_remote_map().sources
+    CommandReceiver(bench.node, arbiter, stamped=False)
+    publishing = Publishing(bench.node, sources)
+    for name, speed, in_control, wanted in (
+        ("cmd_vel", 0.5, "cmd_vel", 0.5),
+        ("keyboard", 0.0, "keyboard", 0.0),
+        ("joystick", 0.3, "joystick", 0.3),
+        ("joystick", None, "keyboard", 0.0),
+        ("keyboard", None, "cmd_vel", 0.5),
+        ("cmd_vel", None, "", 0.0),
     ):
-        sources.speeds[name] = speed
-        bench.until(lambda change=change: changes(controller)[-1:] == [change], change)
-        bench.trajectories.clear()
-        bench.until(lambda result=result: result(bench), f"{result.__name__} after {change}")
-    sources.speeds["cmd_vel"] = None
-    bench.until(lambda: rests(bench), "standing without any source")
-    assert controller.end() == 0, controller.output
-    assert len(changes(controller)) == 5
+        publishing.speeds[name] = speed
+
+        def is_followed(in_control=in_control, wanted=wanted):
+            now = time.monotonic()
+            return (arbiter.source(now), arbiter.wanted(now)[0]) == (in_control, wanted)
+
+        bench.until(is_followed, f"{wanted} m/s of {in_control}")
+    publishing.close()
 
 
 def source_under(topics):

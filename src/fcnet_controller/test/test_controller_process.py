@@ -7,15 +7,21 @@ import time
 from pathlib import Path
 
 import pytest
-from lifecycle_msgs.msg import State, Transition
-from lifecycle_msgs.srv import ChangeState, GetState
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
+from lifecycle_msgs.msg import State
+from lifecycle_msgs.srv import GetState
+from rcl_interfaces.msg import Parameter as ParameterMessage
+from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
-from rclpy.qos import DurabilityPolicy, QoSProfile
-from ros_harness import wait_until
+from rclpy.parameter import Parameter
+from ros_harness import assert_refused, wait_until
 from std_msgs.msg import String
 
+from fcnet_controller.control_core import ControlCore, load_core
+from fcnet_controller.parameters import ControllerParameters
+from fcnet_core.names import CONTROLLER, Mode
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.parameters import declare_fixed_parameters
+from fcnet_ros.topics import JOINT_GAINS, JOINT_TRAJECTORY, ROBOT_FAULT, TARGET_OWNER, TARGET_REFUSAL
 
 
 @pytest.fixture
@@ -25,34 +31,34 @@ def damaged_model_path(model_path, tmp_path):
     return path
 
 
-def assert_refused(program, *words):
-    assert program.wait() not in (0, None)
-    assert "Traceback" not in program.output
-    for word in words:
-        assert word in program.output
-    assert len(program.output.strip().splitlines()) == 1, program.output
-
-
 @pytest.mark.parametrize(
-    ("parameters", "words"),
+    ("given", "named"),
     [
-        ({"policy": "/nowhere/policy.safetensors"}, ["/nowhere/policy.safetensors"]),
-        ({"policy": "damaged_model_path"}, ["damaged"]),
-        ({"policy": "a1_model_path"}, ["a1", "not aliengo"]),
-        ({"policy": "model_path", "control_rate": 75.0}, ["75 Hz", "50 Hz"]),
-        ({"robot": "spot"}, ["known robots", "aliengo"]),
-        ({"control_rate": 1e4}, ["control_rate", "between 10 and 500"]),
-        ({"cmd_vel_timeout": -1.0}, ["cmd_vel_timeout", "between 0.05 and 5"]),
-        ({"control_rate": 100}, ["control_rate", "50.0"]),
-        ({"state_timeout": "soon"}, ["state_timeout", "0.2"]),
+        ({"policy": "/nowhere/policy.safetensors"}, "/nowhere/policy.safetensors"),
+        ({"policy": "damaged_model_path"}, "damaged.safetensors"),
+        ({"policy": "a1_model_path"}, "a1, not"),
+        ({"policy": "model_path", "control_rate": 75.0}, "75 Hz"),
+        ({"robot": "spot"}, "spot"),
+        ({"control_rate": 1e4}, "control_rate"),
+        ({"cmd_vel_timeout": -1.0}, "cmd_vel_timeout"),
+        ({"control_rate": 100}, "control_rate"),
+        ({"state_timeout": "soon"}, "state_timeout"),
     ],
 )
-def test_unusable_parameters_end_an_automatic_start_with_one_line(start, request, parameters, words):
-    given = {
-        name: request.getfixturevalue(value) if str(value).endswith("model_path") else value
-        for name, value in parameters.items()
+def test_unusable_parameters_are_refused_by_name(make_node, request, given, named):
+    values = {
+        name: str(request.getfixturevalue(value)) if str(value).endswith("model_path") else value
+        for name, value in given.items()
     }
-    assert_refused(start(auto_start=True, runtime="numpy", **given), *words)
+    overrides = [Parameter(name, value=value) for name, value in values.items()]
+    node = make_node("controller", parameter_overrides=overrides)
+    with pytest.raises((ValueError, OSError), match=named):
+        load_core(declare_fixed_parameters(node, ControllerParameters), ControlCore)
+
+
+def test_a_refusal_when_starting_or_configuring_ends_the_process_with_one_line(start):
+    assert_refused(start(control_rate=1e4), "control_rate", "between 10 and 500")
+    assert_refused(start(auto_start=True, policy="/nowhere/policy.safetensors"), "/nowhere/policy.safetensors")
 
 
 def real_time_priorities(process):
@@ -77,27 +83,26 @@ def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench,
     bench.forget_modes()
     bench.trajectories.clear()
     program = start(auto_start=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
-    bench.until_mode("walking")
+    bench.until_mode(Mode.WALKING)
     bench.until(lambda: bench.trajectories and not bench.damped, "targets")
     assert program.end(number) == 0, program.output
     bench.until(lambda: bench.damped, "damping")
     assert "Traceback" not in program.output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_controller_that_is_compiling_and_leaves_a_cache_that_can_be_used(
-    start, model_path, tmp_path, monkeypatch, number
+    start, model_path, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     program = start(auto_activate=True, policy=model_path)
     loaded = Path(f"/proc/{program.process.pid}/maps")
     wait_until(lambda: "llvmlite" in loaded.read_text(), "a controller that has loaded the compiler")
-    assert program.end(number) == 0, program.output
+    assert program.end() == 0, program.output
     assert not list(tmp_path.rglob("*.step-*.nbi"))  # it has not come to the end
     assert "Traceback" not in program.output
     program = start(auto_activate=True, policy=model_path)
     program.until_printed("mode: passive")
-    assert program.end(number) == 0, program.output
+    assert program.end() == 0, program.output
 
 
 def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fault_with_its_bridge(
@@ -106,40 +111,39 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     bench.restore()
     bench.forget_modes()
     offered = []
-    latched = QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-    bench.node.create_subscription(String, "joint_gains", lambda message: offered.append(message.data), latched)
-    robot_fault = bench.node.create_publisher(String, "robot_fault", latched)
+    JOINT_GAINS.subscribe(bench.node, lambda message: offered.append(message.data))
+    robot_fault = ROBOT_FAULT.publisher(bench.node)
     program = start(auto_activate=True, auto_start=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
-    bench.until_mode("passive")
+    bench.until_mode(Mode.PASSIVE)
     bench.until(lambda: offered, "gains")
     gains = json.loads(offered[-1])
     assert gains["kp"] == dict.fromkeys(JOINT_NAMES, robot.gains.kp)
     assert gains["kd"] == dict.fromkeys(JOINT_NAMES, robot.gains.kd)
     time.sleep(1.0)
-    assert bench.modes == ["passive"]
+    assert bench.modes == [Mode.PASSIVE]
     bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
-    bench.until_mode("standing")
+    bench.until_mode(Mode.STANDING)
 
     robot_fault.publish(String(data="temperature: FR_calf_joint has 95 deg C"))
-    bench.until_mode("fault")
+    bench.until_mode(Mode.FAULT)
     refused = bench.call("controller/reset")
     assert not refused.success
     assert "FR_calf_joint has 95 deg C" in refused.message
     robot_fault.publish(String(data=""))
     bench.until(lambda: bench.call("controller/reset").success, "reset")
-    bench.until_mode("passive")
+    bench.until_mode(Mode.PASSIVE)
 
     bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
-    bench.until_mode("standing")
-    refusal = bench.node.create_publisher(String, "target_refusal", latched)
+    bench.until_mode(Mode.STANDING)
+    refusal = TARGET_REFUSAL.publisher(bench.node)
     refusal.publish(String(data="a damp must come first"))
-    bench.until_mode("fault")
+    bench.until_mode(Mode.FAULT)
     bench.until(lambda: "a damp must come first" in bench.health.get("fault", ""), "the reason")
     refusal.publish(String(data=""))
     bench.until(lambda: bench.call("controller/reset").success, "reset")
     bench.node.destroy_publisher(robot_fault)
 
-    owner = bench.node.create_publisher(String, "target_owner", latched)
+    owner = TARGET_OWNER.publisher(bench.node)
     owner.publish(String(data=f"/other {bytes(16).hex()}"))
 
     def stand_up():  # a request that precedes the message about the owner ends in fault
@@ -149,14 +153,14 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     bench.until(lambda: "/other" in stand_up().message, "a refusal")
     (own,) = (
         bytes(info.endpoint_gid)[:16]
-        for info in bench.node.get_publishers_info_by_topic("joint_trajectory")
-        if info.node_name == "controller"
+        for info in bench.node.get_publishers_info_by_topic(JOINT_TRAJECTORY.name)
+        if info.node_name == CONTROLLER
     )
     owner.publish(String(data=f"/controller {own.hex()}"))
     bench.until(lambda: stand_up().success, "standing up")
-    bench.until_mode("standing")
+    bench.until_mode(Mode.STANDING)
     owner.publish(String(data=f"/other {bytes(16).hex()}"))
-    bench.until_mode("fault")
+    bench.until_mode(Mode.FAULT)
     bench.until(lambda: "/other" in bench.health.get("fault", ""), "the reason")
     bench.node.destroy_publisher(owner)
     bench.node.destroy_publisher(refusal)
@@ -167,10 +171,10 @@ def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench,
     bench.restore()
     bench.forget_modes()
     program = start(policy="/nowhere/policy.safetensors", runtime="numpy")
-    assert not change_state(bench, Transition.TRANSITION_CONFIGURE)
+    assert not bench.change_state(CONTROLLER, "configure")
     assert state_of(bench) == State.PRIMARY_STATE_UNCONFIGURED
     assert set_policy(bench, model_path).successful
-    assert change_state(bench, Transition.TRANSITION_CONFIGURE)
+    assert bench.change_state(CONTROLLER, "configure")
     refused = set_policy(bench, "/nowhere/policy.safetensors")
     assert not refused.successful
     assert "clean up" in refused.reason
@@ -179,19 +183,15 @@ def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench,
     assert "not active" in inactive.message
     bench.trajectories.clear()
     for _ in range(2):
-        assert change_state(bench, Transition.TRANSITION_ACTIVATE)
-        bench.until_mode("passive")
+        assert bench.change_state(CONTROLLER, "activate")
+        bench.until_mode(Mode.PASSIVE)
         bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
-        bench.until_mode("standing_up")
-        assert change_state(bench, Transition.TRANSITION_DEACTIVATE)
+        bench.until_mode(Mode.STANDING_UP)
+        assert bench.change_state(CONTROLLER, "deactivate")
         bench.until(lambda: bench.damped, "damping")
         bench.restore()
-    assert change_state(bench, Transition.TRANSITION_CLEANUP)
+    assert bench.change_state(CONTROLLER, "cleanup")
     assert program.end() == 0, program.output
-
-
-def change_state(bench, transition):
-    return bench.call("controller/change_state", ChangeState, transition=Transition(id=transition)).success
 
 
 def state_of(bench):
@@ -201,5 +201,5 @@ def state_of(bench):
 def set_policy(bench, path):
     value = ParameterValue(type=ParameterType.PARAMETER_STRING, string_value=str(path))
     return bench.call(
-        "controller/set_parameters", SetParameters, parameters=[Parameter(name="policy", value=value)]
+        "controller/set_parameters", SetParameters, parameters=[ParameterMessage(name="policy", value=value)]
     ).results[0]

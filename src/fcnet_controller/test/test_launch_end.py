@@ -32,7 +32,7 @@ def interrupt_as_a_terminal_does(launch):
 
 @pytest.mark.parametrize(
     ("end", "when"),
-    [(end_launch_by_force, ""), (end_launch_by_force, "mode: standing_up"), (interrupt_as_a_terminal_does, "mode: ")],
+    [(end_launch_by_force, "mode: standing_up"), (interrupt_as_a_terminal_does, "mode: ")],
 )
 def test_no_program_outlives_its_launch(launch, end, when):
     launch.until_printed(when)

@@ -6,10 +6,10 @@ import time
 
 import numpy as np
 import pytest
-from ros_harness import Client
+from ros_harness import Client, stamp_of
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.names import SECOND
+from fcnet_core.names import SECOND, Mode
 from fcnet_core.observation import SensorReading
 from fcnet_ros.messages import StatePublisher
 from fcnet_ros.topics import JOINT_TRAJECTORY, RELIABLE
@@ -29,7 +29,7 @@ class Simulator(Client):
         self._reading = SensorReading(robot.lie_pose, still, still, upright, np.zeros(3), np.array([0.0, 0.0, 9.81]))
 
     def _take(self, message):
-        self.answers.append(message.header.stamp.sec * SECOND + message.header.stamp.nanosec)
+        self.answers.append(stamp_of(message))
 
     def publish(self, stamp):
         self._states.publish(self._reading, stamp)
@@ -48,9 +48,8 @@ class Simulator(Client):
 
 @pytest.fixture
 def simulator(domain, robot):
-    simulator = Simulator(domain, robot)
-    yield simulator
-    simulator.close()
+    with Simulator(domain, robot) as simulator:
+        yield simulator
 
 
 def test_every_control_period_of_the_states_is_answered_once_however_long_it_takes(start, simulator, model_path):
@@ -67,16 +66,16 @@ def test_every_control_period_of_the_states_is_answered_once_however_long_it_tak
     time.sleep(1.0)  # longer than a state or a loop in real time may be late
     for stamp in range(SECOND + 100 * MILLISECOND, SECOND + 300 * MILLISECOND, 20 * MILLISECOND):
         simulator.until_answered(stamp)
-    simulator.until_mode("standing_up")
+    simulator.until_mode(Mode.STANDING_UP)
     simulator.publish(SECOND)
-    simulator.until_mode("fault")
+    simulator.until_mode(Mode.FAULT)
     assert "simulated time went back" in program.until_printed("fault: .*")[0]
     program.end()
 
 
 def test_states_with_the_time_of_day_are_not_answered_and_nobody_stands_up_on_them(start, simulator, model_path):
     program = start(policy=model_path, runtime="numpy", auto_activate=True, simulated_time=True)
-    simulator.until_mode("passive")
+    simulator.until_mode(Mode.PASSIVE)
     simulator.answers.clear()
     end = time.monotonic() + 0.5
     while time.monotonic() < end:

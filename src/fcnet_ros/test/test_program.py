@@ -130,9 +130,8 @@ def test_a_signal_ends_the_program_with_the_exit_code_of_its_work(start, number)
     assert program.stderr.read() == ""
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("stage", ["make", "run"])
-def test_a_signal_ends_a_start_that_takes_long_at_once_and_well(start, number, stage):
+@pytest.mark.parametrize(("stage", "number"), [("make", signal.SIGINT), ("run", signal.SIGTERM)])
+def test_a_signal_ends_a_start_that_takes_long_at_once_and_well(start, stage, number):
     endless = "import time; print('ready', flush=True)\n    while True: time.sleep(0.01)"
     if stage == "make":
         program = start(make=endless)

@@ -1,6 +1,5 @@
 """A robot that follows its targets, a client that observes it, and the programs under test as processes."""
 
-import sys
 import time
 
 import pytest
@@ -8,34 +7,16 @@ from geometry_msgs.msg import Twist
 from ros_fixtures import client as client
 from ros_fixtures import domain as domain
 from ros_fixtures import robot as robot
-from ros_harness import IdealRobot, processes, ros_arguments
+from ros_fixtures import run as run
+from ros_fixtures import start as start
+from ros_harness import IdealRobot
 from std_srvs.srv import SetBool, Trigger
-
-
-@pytest.fixture(scope="module")
-def start(domain):
-    """Start a module as a program with parameters; whatever a test leaves running is killed."""
-    with processes(domain) as run:
-        yield lambda module, **parameters: run([sys.executable, "-m", module, *ros_arguments(**parameters)])
 
 
 @pytest.fixture(scope="module")
 def ideal_robot(domain, robot):
     with IdealRobot(domain, robot) as ideal:
         yield ideal
-
-
-@pytest.fixture
-def assert_refused(start):
-    """That a program with these parameters ends with code 2 and one sentence, which has these words."""
-
-    def assert_refused(module, words, **parameters):
-        program = start(module, **parameters)
-        assert program.wait() == 2
-        assert words in program.output
-        assert "Traceback" not in program.output
-
-    return assert_refused
 
 
 @pytest.fixture(scope="session")

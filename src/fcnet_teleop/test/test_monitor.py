@@ -14,13 +14,14 @@ import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
-from ros_harness import TIMEOUT, wait_until
+from ros_harness import TIMEOUT, assert_refused, wait_until
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.legs.kinematics import LegKinematics
+from fcnet_core.names import Mode
 from fcnet_ros.messages import GroundPatch
-from fcnet_ros.topics import LATCHED
+from fcnet_ros.topics import DIAGNOSTICS, ROBOT_FAULT, TERRAIN
 
 MONITOR = "fcnet_teleop.monitor.node"
 
@@ -96,19 +97,23 @@ def open_monitor(start, **parameters):
 
 
 @pytest.fixture(scope="module")
-def opened(start, ideal_robot):
-    program, page = open_monitor(start)
-    yield page
-    program.end(signal.SIGKILL)
+def running(start, ideal_robot):
+    return open_monitor(start)
 
 
 @pytest.fixture
-def monitor(opened, ideal_robot, robot):
+def program(running):
+    return running[0]
+
+
+@pytest.fixture
+def monitor(running, ideal_robot, robot):
     """The page of a robot that lies on its belly."""
+    page = running[1]
     ideal_robot.lie()
     lying = pytest.approx(robot.lie_pose.tolist(), abs=1e-3)
-    wait_until(lambda: opened.snapshot["joints"] == lying, "a snapshot of the robot lying")
-    return opened
+    wait_until(lambda: page.snapshot["joints"] == lying, "a snapshot of the robot lying")
+    return page
 
 
 def test_snapshots_show_where_the_robot_is_and_what_is_commanded(monitor, ideal_robot, robot, client):
@@ -143,7 +148,7 @@ def test_torques_contacts_height_and_attitude_are_shown_where_they_are_measured(
 
 
 def test_the_ground_of_a_simulator_is_shown_and_nonsense_is_not(monitor, client):
-    publisher = client.node.create_publisher(PointCloud2, "terrain", LATCHED)
+    publisher = TERRAIN.publisher(client.node)
     publisher.publish(GroundPatch(-0.1, -0.2, 0.1, np.array([[0.0, 0.06, 0.06], [0.0, 0.1, 0.1]])).message(Time()))
     wait_until(lambda: monitor.ground, "the ground")
     assert monitor.ground["heights"] == [[0, 60, 60], [0, 100, 100]]
@@ -155,7 +160,7 @@ def test_the_ground_of_a_simulator_is_shown_and_nonsense_is_not(monitor, client)
 
 
 def test_the_robots_fault_is_shown(monitor, client):
-    publisher = client.node.create_publisher(String, "robot_fault", LATCHED)
+    publisher = ROBOT_FAULT.publisher(client.node)
     publisher.publish(String(data="temperature: FR_calf_joint has 95 deg C"))
     wait_until(lambda: monitor.status.get("faults") == ["robot: temperature: FR_calf_joint has 95 deg C"], "the fault")
     publisher.publish(String(data=""))
@@ -164,7 +169,7 @@ def test_the_robots_fault_is_shown(monitor, client):
 
 
 def test_the_health_of_another_robot_is_not_this_ones(monitor, client):
-    publisher = client.node.create_publisher(DiagnosticArray, "/diagnostics", 10)
+    publisher = DIAGNOSTICS.publisher(client.node)
     names = ("other/controller: control", "joy_node: Joystick")
     message = DiagnosticArray(status=[DiagnosticStatus(name=name, message="broken", level=b"\x02") for name in names])
 
@@ -198,13 +203,6 @@ def test_who_has_no_snapshot_does_not_drive(monitor, velocities):
     assert 0.4 not in velocities
 
 
-def test_the_end_of_the_monitor_stops_the_robot(start, ideal_robot, velocities):
-    program, page = open_monitor(start)
-    page.drive(0.4, until=lambda: velocities and velocities[-1] == 0.4)
-    assert program.end() == 0
-    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero at the end")
-
-
 def test_a_pose_is_published(monitor, client):
     poses = []
     subscription = client.node.create_subscription(Pose, "monitor/cmd_pose", poses.append, 10)
@@ -216,13 +214,13 @@ def test_a_pose_is_published(monitor, client):
 def test_buttons_move_a_real_controller_and_the_stop_needs_no_page(monitor, start, client):
     module = "fcnet_controller.controller_node"
     controller = start(module, runtime="numpy", auto_activate=True, stand_up_time=0.5, state_timeout=1.0)
-    wait_until(lambda: monitor.status.get("mode") == "passive", "the mode")
-    wait_until(lambda: press(monitor, client, "stand_up") and client.mode == "standing", "the robot standing")
+    wait_until(lambda: monitor.status.get("mode") == Mode.PASSIVE, "the mode")
+    wait_until(lambda: press(monitor, client, "stand_up") and client.mode == Mode.STANDING, "the robot standing")
     wait_until(lambda: "standing up" in " ".join(monitor.status["responses"]), "the controller's response")
     assert monitor.command(0, style={"width": 0.1, "frequency": -0.2}) == ""
     wait_until(lambda: style_of(monitor) == ("0.1", "0", "-0.2"), "the stride in the controller's diagnostics")
     monitor.post("/stop")
-    client.until_mode("fault")
+    client.until_mode(Mode.FAULT)
     wait_until(lambda: any("emergency stop" in fault for fault in monitor.status["faults"]), "the reason in words")
     assert "let go" in monitor.command(0.4)
     controller.end(signal.SIGKILL)
@@ -237,7 +235,7 @@ def style_of(monitor):
 
 def press(monitor, client, request):
     """Services may not be discovered yet: press again until the mode changes."""
-    if client.mode == "passive":
+    if client.mode == Mode.PASSIVE:
         monitor.post(f"/request/{request}", {"seen": monitor.snapshot["t"]})
         time.sleep(0.3)
     return True
@@ -276,7 +274,7 @@ def test_a_recording_is_only_watched(monitor, start, client):
         return endpoints(client.node.get_publishers_info_by_topic, "monitor/cmd_vel")
 
     def watching():  # a monitor subscribes to the terrain last of all
-        return endpoints(client.node.get_subscriptions_info_by_topic, "terrain")
+        return endpoints(client.node.get_subscriptions_info_by_topic, TERRAIN.name)
 
     wait_until(commanding, "the other monitor's publisher")
     commanded, watched = commanding(), watching()
@@ -299,16 +297,12 @@ def test_beyond_this_computer_a_link_with_a_token_is_printed(start):
     program.end(signal.SIGKILL)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"port": 99999}, "port"),
-        ({"frame_rate": 0.0}, "frame_rate"),
-        ({"host": "nowhere.example.invalid"}, "nowhere.example.invalid"),
-        ({}, "127.0.0.1 port"),  # another program has it
-    ],
-)
-def test_a_parameter_that_cannot_be_used_or_a_taken_port_ends_it(assert_refused, parameters, words):
+def test_a_port_of_another_program_ends_it_with_one_line(start):
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        free = {"port": 0} if parameters else {"port": taken.getsockname()[1]}
-        assert_refused(MONITOR, words, **(free | parameters))
+        assert_refused(start(MONITOR, port=taken.getsockname()[1]), "127.0.0.1 port")
+
+
+def test_the_end_of_the_monitor_stops_the_robot(monitor, program, velocities):
+    monitor.drive(0.4, until=lambda: velocities and velocities[-1] == 0.4)
+    assert program.end() == 0
+    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero at the end")

@@ -29,13 +29,39 @@ def driver():
         yield address
 
 
+@pytest.fixture(scope="module")
+def browsers(driver, tmp_path_factory):
+    """Browsers that tests share, by their kind: "desktop" or "phone"."""
+    kinds = ("desktop", "phone")
+    browsers = {kind: Browser(driver, tmp_path_factory.mktemp(kind), phone=kind == "phone") for kind in kinds}
+    yield browsers
+    for browser in browsers.values():
+        browser.close()
+
+
+@pytest.fixture
+def own_browser(driver, tmp_path):
+    """A browser whose settings a test changes, or that it ends."""
+    browser = Browser(driver, tmp_path, phone=False)
+    yield browser
+    browser.close()
+
+
 @pytest.fixture(params=["desktop"])
-def browser(request, driver, tmp_path, address):
-    browser = Browser(driver, tmp_path, phone=request.param == "phone")
+def browser(request, address):
+    """The page in a browser that tests share, or in one of the test's own with the parameter "own"."""
+    own = request.param == "own"
+    browser = request.getfixturevalue("own_browser" if own else "browsers")
+    browser = browser if own else browser[request.param]
+    browser.warnings()  # of earlier pages
     browser.open(address)
     wait_until(lambda: browser.run("return monitor.snapshot && monitor.scene.drawn > 3"), "snapshots")
     yield browser
-    browser.close()
+    if not own:
+        browser.release()
+
+
+own = pytest.mark.parametrize("browser", ["own"], indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -101,8 +127,8 @@ def try_it(action, wanted, requests):
     return wanted in requests
 
 
-def test_a_button_pressed_while_the_monitor_hangs_moves_nobody_afterwards(driver, tmp_path, start, requests):
-    program, browser = start("fcnet_teleop.monitor.node", port=0), Browser(driver, tmp_path, phone=False)
+def test_a_button_pressed_while_the_monitor_hangs_moves_nobody_afterwards(own_browser, start, requests):
+    program, browser = start("fcnet_teleop.monitor.node", port=0), own_browser
     browser.open(program.until_printed(r"http://\S+")[0])
     wait_until(lambda: browser.run("return monitor.snapshot && monitor.driver.seen > 0"), "snapshots")
     program.send(signal.SIGSTOP)
@@ -112,17 +138,14 @@ def test_a_button_pressed_while_the_monitor_hangs_moves_nobody_afterwards(driver
     program.send(signal.SIGCONT)
     wait_until(lambda: try_it(lambda: browser.click("[data-request=walk]"), "controller/walk", requests), "walking")
     assert set(requests) == {"controller/walk"}
-    browser.close()
 
 
-def test_the_stop_button_works_where_no_script_runs(driver, tmp_path, address, requests):
-    browser = Browser(driver, tmp_path, phone=False)
-    browser.disable_scripts()
-    browser.open(address)
-    browser.click("#stop button")
+def test_the_stop_button_works_where_no_script_runs(own_browser, address, requests):
+    own_browser.disable_scripts()
+    own_browser.open(address)
+    own_browser.click("#stop button")
     wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
-    assert "STOP AGAIN" in browser.text("button.stop")
-    browser.close()
+    assert "STOP AGAIN" in own_browser.text("button.stop")
 
 
 def drive(browser, velocities):
@@ -147,7 +170,12 @@ LEAVING = {
 }
 
 
-@pytest.mark.parametrize("how", LEAVING)
+@pytest.mark.parametrize(
+    ("browser", "how"),
+    [("own" if how in ("hiding", "crashing") else "desktop", how) for how in LEAVING],
+    indirect=["browser"],
+    ids=LEAVING,
+)
 def test_the_velocity_ends_with(browser, velocities, how):
     drive(browser, velocities)
     LEAVING[how](browser)
@@ -185,6 +213,7 @@ def test_an_arrow_key_on_a_stick_drives_until_it_is_lifted(browser, velocities):
     wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
 
 
+@own
 def test_the_page_says_why_it_no_longer_drives(browser, velocities):
     drive(browser, velocities)
     browser.run("dispatchEvent(new Event('blur'))")
@@ -225,6 +254,7 @@ return {below: innerWidth < 960 ? 0 : below, right: innerWidth < 960 ? 0 : (besi
 """
 
 
+@own
 def test_the_view_fills_its_place_at_every_size_whatever_is_open(browser):
     for size, panels in itertools.product(SIZES, ("false", "true")):
         browser.resize(*size)
@@ -282,7 +312,7 @@ def test_plots_show_every_joint_are_paused_and_read(browser):
     assert browser.warnings() == []
 
 
-@pytest.mark.parametrize(("browser", "scheme"), [("desktop", "dark"), ("phone", "light")], indirect=["browser"])
+@pytest.mark.parametrize(("browser", "scheme"), [("own", "dark"), ("phone", "light")], indirect=["browser"])
 def test_no_rule_of_accessibility_is_broken(browser, scheme, address):
     browser.configure("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
     browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")

@@ -7,7 +7,7 @@ import time
 import pytest
 from geometry_msgs.msg import Pose, Twist
 from rclpy.duration import Duration
-from ros_harness import wait_until
+from ros_harness import assert_refused, wait_until
 from sensor_msgs.msg import Joy
 
 from fcnet_core.names import BUTTONS
@@ -200,19 +200,7 @@ def test_a_signal_stops_a_driven_robot_and_ends_the_process_with_code_0(released
     assert "Traceback" not in output
 
 
-def half_written(tmp_path):
+def test_a_file_that_cannot_be_used_ends_it_with_one_line(start, tmp_path):
     path = tmp_path / "remote.yaml"
     path.write_text(REMOTE_FILE.read_text()[:2500])
-    return {"remote_file": path}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        (lambda _: {"layout": "wii"}, "layout"),
-        (lambda _: {"joy_timeout": 60.0}, "joy_timeout"),
-        (half_written, "remote.yaml"),
-    ],
-)
-def test_a_parameter_or_a_file_that_cannot_be_used_ends_it(assert_refused, tmp_path, parameters, words):
-    assert_refused(TELEOP, words, **parameters(tmp_path))
+    assert_refused(start(TELEOP, remote_file=path), str(path))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 from nav_msgs.msg import Odometry
-from ros_harness import Client, own_domain, processes
+from ros_harness import Client, launch_command, own_domain, processes, stamp_of
 from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
@@ -55,8 +53,7 @@ class RobotClient(Client):
     @property
     def stamp(self) -> int:
         """The newest joint states' stamp [ns]."""
-        stamp = self.joints.header.stamp
-        return stamp.sec * 10**9 + stamp.nanosec
+        return stamp_of(self.joints)
 
     def until_still(self) -> int:
         """Wait until states have had the same stamp [ns] for a while, and return it."""
@@ -122,9 +119,6 @@ def client(domain):
 @pytest.fixture
 def start(domain):
     """Start commands of the `ros2` program; whatever a test leaves running is killed."""
-    assert shutil.which("ros2"), (
-        "there is no `ros2` on PATH; run the tests with `make test`, or in a shell after `. env.sh`"
-    )
     with processes(domain) as run:
         yield lambda *arguments: run(["ros2", *arguments])
 
@@ -132,22 +126,13 @@ def start(domain):
 @pytest.fixture
 def launch(start):
     """Start a launch file of the suite, as a user does."""
-
-    def launch(file, **arguments):
-        return start("launch", "fcnet_controller", file, *(f"{name}:={value}" for name, value in arguments.items()))
-
-    return launch
+    return lambda file, **arguments: start(*launch_command(file, **arguments)[1:])
 
 
 @pytest.fixture
 def standing_policy(tmp_path):
     """A model file for the Aliengo that answers everything with the stand pose."""
-    return standing_model(tmp_path, "aliengo")
-
-
-def standing_model(folder: Path, name: str) -> Path:
-    """A model file for the robot called `name` whose weights are all zero, so that it only stands."""
-    robot, shape = load_robot(name), FCNetConfig()
+    robot, shape = load_robot("aliengo"), FCNetConfig()
     model = PolicyModel(
         card=card_for_robot(robot, shape),
         weights={key: np.zeros(size, dtype=np.float32) for key, size in shape.weight_shapes().items()},
@@ -158,6 +143,6 @@ def standing_model(folder: Path, name: str) -> Path:
             "action_scale": np.ones(12, dtype=np.float32),
         },
     )
-    path = folder / f"{name}.safetensors"
+    path = tmp_path / "standing.safetensors"
     save_model(model, path)
     return path

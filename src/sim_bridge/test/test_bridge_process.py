@@ -1,49 +1,65 @@
-"""The bridge as a process of its own: what it publishes, follows and refuses."""
+"""The bridge as a process: what it publishes, follows and refuses."""
 
 from __future__ import annotations
 
 import math
-import time
 
 import numpy as np
 import pytest
-from sensor_msgs.msg import PointCloud2
-from std_msgs.msg import String
+from rclpy.parameter import Parameter
+from ros_fixtures import domain as domain
+from ros_fixtures import make_node as make_node
+from ros_fixtures import run as run
+from ros_harness import assert_refused, ros_arguments
 
 from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_core.urdf import robot_urdf
 from fcnet_ros.messages import GroundPatch
+from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.topics import ROBOT_DESCRIPTION, TERRAIN
 from quadruped_sim.physics.terrain import Stairs
+from sim_bridge.mujoco_bridge import MujocoHardware
+from sim_bridge.parameters import BoardParameters, BridgeParameters
 
 STAND = load_robot("aliengo").stand_pose
 STIFF = 5.0  # [Nm] a commanded robot that stands needs more than this somewhere
 
 
+@pytest.fixture(scope="module")
+def bridge(run):
+    """A bridge whose robot starts on its feet, before stairs."""
+    return run(["ros2", "run", "sim_bridge", "mujoco_bridge", *ros_arguments(start="standing", terrain="stairs_up")])
+
+
 @pytest.fixture
-def standing_robot(start, client):
-    """A bridge whose robot begins on its feet."""
-    program = start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", "start:=standing")
+def standing(bridge, client):
+    """The client of a robot that stands where it started."""
     client.until_states()
-    return program
+    assert client.call("mujoco_bridge/reset").success
+    client.until(lambda: client.position[2] > 0.3, "a robot that stands")
+    return client
 
 
-def test_it_publishes_the_state_of_a_robot_that_lies_at_rest(start, client):
-    start("run", "sim_bridge", "mujoco_bridge")
-    client.until_states()
-    assert tuple(client.joints.name) == JOINT_NAMES
-    assert len(client.joints.position) == len(client.joints.velocity) == len(client.joints.effort) == 12
-    assert client.imu.header.frame_id == "imu_link"
-    assert client.imu.orientation.w == pytest.approx(1.0, abs=0.02)
-    assert client.imu.linear_acceleration.z == pytest.approx(9.81, abs=2.0)
-    assert (client.odom.header.frame_id, client.odom.child_frame_id) == ("odom", "base_link")
-    assert client.position[2] < 0.15
+@pytest.fixture
+def lying(standing):
+    """The client of a robot that was damped and has sunk."""
+    standing.send_targets(None)
+    standing.until(lambda: standing.position[2] < 0.15 and standing.speed < 0.02, "a robot that lies")
+    return standing
 
 
-def test_it_publishes_the_ground_around_the_robot_and_its_description(start, client):
-    client.observe(PointCloud2, TERRAIN.name, TERRAIN.requested)
-    client.observe(String, ROBOT_DESCRIPTION.name, ROBOT_DESCRIPTION.requested)
-    start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", "terrain:=stairs_up")
+def test_it_publishes_the_state_of_a_robot_that_lies_at_rest(lying):
+    assert tuple(lying.joints.name) == JOINT_NAMES
+    assert len(lying.joints.position) == len(lying.joints.velocity) == len(lying.joints.effort) == 12
+    assert lying.imu.header.frame_id == "imu_link"
+    assert lying.imu.orientation.w == pytest.approx(1.0, abs=0.02)
+    assert lying.imu.linear_acceleration.z == pytest.approx(9.81, abs=2.0)
+    assert (lying.odom.header.frame_id, lying.odom.child_frame_id) == ("odom", "base_link")
+
+
+def test_it_publishes_the_ground_around_the_robot_and_its_description(bridge, client):
+    for topic in (TERRAIN, ROBOT_DESCRIPTION):
+        client.observe(topic.kind, topic.name, topic.requested)
     client.until(lambda: {TERRAIN.name, ROBOT_DESCRIPTION.name} <= set(client.newest), "ground and description")
     assert client.newest[ROBOT_DESCRIPTION.name].data == robot_urdf(load_robot("aliengo"))
     ground = GroundPatch.read(client.newest[TERRAIN.name])
@@ -52,72 +68,61 @@ def test_it_publishes_the_ground_around_the_robot_and_its_description(start, cli
     np.testing.assert_allclose(ground.heights[40], Stairs(0.06).height(np.round(x, 3) + 1e-6, 0.0 * x), atol=1e-6)
 
 
-def test_it_follows_targets_and_damps_when_they_stop(standing_robot, client):
+def test_it_follows_targets_and_damps_when_they_stop(bridge, standing):
     def stands():
-        client.send_targets(STAND, duration=0.1)
-        return client.position[2] > 0.3 and np.abs(client.joints.effort).max() > STIFF
+        standing.send_targets(STAND, duration=0.1)
+        return standing.position[2] > 0.3 and np.abs(standing.joints.effort).max() > STIFF
 
-    client.until(stands, "a robot that stands by its own torque")
-    client.until(lambda: client.position[2] < 0.15, "damping lets the robot sink", 10.0)
-    assert client.upright
-    assert "damping the joints" in standing_robot.output
-
-
-def test_a_patient_simulation_stands_still_until_a_late_controller_goes_on(start, client):
-    program = start("run", "sim_bridge", "mujoco_bridge", "--ros-args", "-p", "start:=standing", "-p", "patience:=10.0")
-    client.until_states()
-    client.send_targets(STAND, duration=1.0)
-    time.sleep(0.5)
-    waiting = client.joints.header.stamp
-    time.sleep(1.0)
-    assert client.joints.header.stamp == waiting
-    client.until(lambda: client.send_targets(STAND, 0.02) or client.position[2] > 0.3, "a robot that stands")
-    assert client.joints.header.stamp != waiting
-    assert "damping the joints" not in program.output
+    standing.until(stands, "a robot that stands by its own torque")
+    standing.until(lambda: standing.position[2] < 0.15, "damping lets the robot sink", 10.0)
+    assert standing.upright
+    assert "damping the joints" in bridge.output
 
 
-def test_targets_in_another_order_of_joints_mean_the_same(standing_robot, client):
-    names, positions = JOINT_NAMES[::-1], STAND[::-1]
-    client.send_targets(positions, 1.0, names)
-    assert client.position[2] > 0.3
+def test_targets_in_another_order_of_joints_mean_the_same(standing):
+    standing.send_targets(STAND[::-1], 1.0, JOINT_NAMES[::-1])
+    assert standing.position[2] > 0.3
 
 
 @pytest.mark.parametrize(
-    ("names", "positions", "sentence"),
+    ("names", "positions", "named"),
     [
-        (("tail_joint", *JOINT_NAMES[1:]), STAND, "unknown ['tail_joint']"),
+        (("tail_joint", *JOINT_NAMES[1:]), STAND, "'tail_joint'"),
         (JOINT_NAMES, [math.nan, *STAND[1:]], "FR_hip_joint is not a finite number"),
     ],
 )
-def test_a_bad_command_is_refused_with_a_sentence_and_moves_nothing(start, client, names, positions, sentence):
-    program = start("run", "sim_bridge", "mujoco_bridge")
-    client.until_states()
-    client.send_targets(positions, 1.0, names)
-    client.until(lambda: sentence in program.output, sentence, 5.0)
-    assert client.position[2] < 0.15
+def test_a_bad_command_is_refused_by_name_and_moves_nothing(bridge, lying, names, positions, named):
+    lying.send_targets(positions, 1.0, names)
+    bridge.until_printed(named)
+    assert lying.position[2] < 0.15
 
 
-def test_a_push_moves_the_robot_and_a_reset_brings_it_back(standing_robot, client):
-    assert client.call("mujoco_bridge/push").success
-    client.send_targets(STAND, duration=0.5)
-    assert client.call("mujoco_bridge/reset").success
-    time.sleep(0.1)
-    assert np.abs(client.position[:2]).max() < 0.1
+def test_a_push_moves_the_robot_and_a_reset_brings_it_back(standing):
+    assert standing.call("mujoco_bridge/push").success
+    standing.until(lambda: standing.speed > 0.05, "it moves")
+    assert standing.call("mujoco_bridge/reset").success
+    standing.until(lambda: np.abs(standing.position[:2]).max() < 0.1, "it is back")
 
 
 @pytest.mark.parametrize(
-    ("executable", "parameter", "words"),
+    ("kind", "parameter", "value", "named"),
     [
-        ("mujoco_bridge", "robot:=aligo", "known robots: a1, aliengo"),
-        ("mujoco_bridge", "terrain:=moon", "moon"),
-        ("mujoco_bridge", "publish_rate:=240.0", "publish_rate"),
-        ("mujoco_bridge", "real_time_factor:=-1.0", "real_time_factor"),
-        ("mujoco_board", "generation:=gen34", "gen33 or gen38"),
-        ("mujoco_board", "address:=192.0.2.1", "192.0.2.1"),
+        (BridgeParameters, "robot", "aligo", "aligo"),
+        (BridgeParameters, "terrain", "moon", "moon"),
+        (BridgeParameters, "publish_rate", 240.0, "publish_rate"),
+        (BridgeParameters, "real_time_factor", -1.0, "real_time_factor"),
+        (BoardParameters, "generation", "gen34", "generation"),
     ],
 )
-def test_an_unusable_parameter_is_named_before_the_program_exits(start, executable, parameter, words):
-    program = start("run", "sim_bridge", executable, "--ros-args", "-p", parameter)
-    assert program.wait() != 0
-    assert words in program.output
-    assert "Traceback" not in program.output
+def test_an_unusable_parameter_is_refused_by_name(make_node, kind, parameter, value, named):
+    node = make_node("simulator", parameter_overrides=[Parameter(parameter, value=value)])
+    with pytest.raises(ValueError, match=named):
+        MujocoHardware().configure(node, declare_fixed_parameters(node, kind))
+
+
+@pytest.mark.parametrize(
+    ("executable", "parameters"), [("mujoco_bridge", {"terrain": "moon"}), ("mujoco_board", {"address": "192.0.2.1"})]
+)
+def test_a_program_that_cannot_start_exits_with_the_reason(run, executable, parameters):
+    program = run(["ros2", "run", "sim_bridge", executable, *ros_arguments(**parameters)])
+    assert_refused(program, *parameters.values())

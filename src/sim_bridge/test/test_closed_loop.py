@@ -11,54 +11,55 @@ import time
 
 import pytest
 
+from fcnet_core.names import Mode
 from fcnet_core.robot import load_robot
 
 PATIENCE = 120.0  # [s], for a loaded machine
-
-
 CONTROLLER = "lib/fcnet_controller/controller"  # in its command line
 
 
 def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(client, launch):
-    program = launch("aliengo.launch.py")
-    client.until_mode("walking")
+    program = launch("aliengo.launch.py", start_x=1.0, start_y=-0.5, start_heading=1.57)
+    client.until_mode(Mode.WALKING)
     client.until_states()
+    assert abs(client.position[:2] - [1.0, -0.5]).max() < 0.3
+    assert abs(client.yaw - 1.57) < 0.2
 
     began = client.position
-    client.drive_until(lambda: client.position[0] - began[0] > 1.0, "a walk ahead", vx=0.5)
+    client.drive_until(lambda: client.position[1] - began[1] > 0.7, "a walk ahead", vx=0.5)
 
     heading = client.yaw
-    client.drive_until(lambda: client.yaw - heading > 0.8, "a turn to the left", yaw_rate=0.6)
+    client.drive_until(lambda: client.yaw - heading > 0.5, "a turn to the left", yaw_rate=0.6)
 
     client.until(lambda: client.speed < 0.15, "a stop without cmd_vel")
-    assert client.mode == "walking"
+    assert client.mode == Mode.WALKING
 
-    client.drive(0.5, vx=math.nan)
-    client.drive(0.5, vx=1e9)
-    time.sleep(1.0)  # the command times out, and the robot slows down
+    client.drive(0.3, vx=math.nan)
+    client.drive(0.3, vx=1e9)
+    time.sleep(0.6)  # the command times out, and the robot slows down
     client.until(lambda: client.speed < 0.15, "a stop")
     assert client.upright
 
     assert client.call("mujoco_bridge/push").success
-    time.sleep(2.0)
+    time.sleep(1.5)
     assert client.upright
-    assert client.mode == "walking"
+    assert client.mode == Mode.WALKING
 
     assert client.emergency_stop("controller").success
-    client.until_mode("fault")
+    client.until_mode(Mode.FAULT)
     client.until(lambda: not client.target.points[0].positions, "a command to damp")
     client.until(lambda: client.position[2] < 0.2, "the damped robot sinks", 10.0)
     assert not client.call("controller/stand_up").success
 
     assert client.call("mujoco_bridge/reset").success
     assert client.call("controller/reset").success
-    client.until_mode("passive")
+    client.until_mode(Mode.PASSIVE)
     assert client.call("controller/stand_up").success
-    client.until_mode("standing")
+    client.until_mode(Mode.STANDING)
     assert client.call("controller/walk").success
-    client.until_mode("walking")
+    client.until_mode(Mode.WALKING)
     began = client.position
-    client.drive_until(lambda: abs(client.position - began)[:2].max() > 0.5, "a walk after the fault", vx=0.5)
+    client.drive_until(lambda: abs(client.position - began)[:2].max() > 0.3, "a walk after the fault", vx=0.5)
 
     robot = load_robot("aliengo")
     assert (client.lowest_targets >= robot.lower - 1e-6).all()
@@ -67,27 +68,14 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(clie
     assert program.survivors() == {}
 
 
-def test_a_robot_stands_up_and_walks_where_it_was_put(client, launch):
-    program = launch("aliengo.launch.py", terrain="slope_across", start_x=1.0, start_y=-0.5, start_heading=1.57)
-    client.until_mode("walking")
-    client.until_states()
-    assert abs(client.position[:2] - [1.0, -0.5]).max() < 0.3
-    assert abs(client.yaw - 1.57) < 0.2
-    began = client.position
-    client.drive_until(lambda: client.position[1] - began[1] > 0.3, "a walk up the slope", vx=0.4)
-    assert client.upright
-    assert program.end() == 0, program.output
-    assert program.survivors() == {}
-
-
 def test_a_robot_on_its_back_gets_up_on_request_and_walks(client, launch):
     program = launch("aliengo.launch.py", start="on_back")
-    client.until_mode("passive")
+    client.until_mode(Mode.PASSIVE)
     client.until_states()
     assert not client.upright
     assert not client.call("controller/stand_up").success
     client.until(lambda: client.call("controller/recover").success, "a recovery")
-    client.until_mode("walking")  # by the launch's auto_start, once it stands
+    client.until_mode(Mode.WALKING)  # by the launch's auto_start, once it stands
     client.drive_until(lambda: client.speed > 0.2, "a walk", vx=0.4)
     assert client.upright
     assert program.end() == 0, program.output
@@ -108,7 +96,7 @@ def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on_though_i
     client, launch
 ):
     program = launch("aliengo.launch.py", demo="hard")
-    client.until_mode("walking")
+    client.until_mode(Mode.WALKING)
     (controller,) = [process for process, line in program.survivors().items() if CONTROLLER in line]
     os.kill(controller, signal.SIGSTOP)
     time.sleep(1.5)  # longer than a loop in real time may be late
@@ -119,30 +107,15 @@ def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on_though_i
 
 
 def test_the_demo_fails_where_the_robot_does_not_walk(launch, standing_policy):
-    program = launch("aliengo.launch.py", demo="true", policy=standing_policy, real_time_factor=2.0)
+    program = launch("aliengo.launch.py", demo="true", policy=standing_policy, real_time_factor=4.0)
     assert program.wait(PATIENCE) == 1, program.output
     assert "Failed: the robot" in program.output
     assert program.survivors() == {}
 
 
-def test_a_robot_whose_controller_was_killed_ends_in_damping(start, client, standing_policy):
-    start("run", "sim_bridge", "mujoco_bridge")
-    # as in a launch file of a simulation: a busy machine may be late with a state
-    parameters = ("-p", f"policy:={standing_policy}", "-p", "auto_start:=true", "-p", "state_timeout:=1.0")
-    controller = start("run", "fcnet_controller", "controller", "--ros-args", *parameters)
-    client.until_mode("walking")
-    client.until_states()
-    assert client.position[2] > 0.25
-
-    controller.kill(CONTROLLER)
-    client.until(lambda: client.position[2] < 0.15, "the robot sinks, damped by the bridge", 10.0)
-    assert client.upright
-    assert max(abs(effort) for effort in client.joints.effort) < 20.0  # following the stand pose: 40
-
-
 def test_a_launch_does_not_go_on_without_its_controller(client, launch, standing_policy):
     program = launch("aliengo.launch.py", policy=standing_policy)
-    client.until_mode("walking")
+    client.until_mode(Mode.WALKING)
     program.kill(CONTROLLER)
     assert program.wait(PATIENCE) == 1, program.output
     assert program.survivors() == {}

@@ -1,12 +1,9 @@
-"""A simulation in lockstep: simulated time advances only with the controller's targets."""
+"""A simulation that waits for its controller: in lockstep for each of its targets, with patience for late ones."""
 
 from __future__ import annotations
 
-import time
-
-import numpy as np
 import pytest
-from ros_harness import ros_arguments, wait_until
+from ros_harness import COMMAND_PERIOD, ros_arguments, wait_until
 from rosgraph_msgs.msg import Clock
 
 from fcnet_core.errors import ParameterError
@@ -64,37 +61,43 @@ def lockstep(start, client):
     return program
 
 
-def test_each_answer_is_one_control_period_on_the_clock_too_and_without_one_the_bridge_ends(lockstep, client):
-    stamps = [answer(client) for _ in range(5)]
-    assert np.diff(stamps).tolist() == [PERIOD] * 4
+def answer(client):
+    """Answer the state that waits with the stand pose; return the stamp [ns] of the next one, a period later."""
+    waiting = client.stamp
+
+    def has_advanced():
+        if client.stamp == waiting:
+            client.send_targets(STAND, COMMAND_PERIOD, stamp=waiting)
+        return client.stamp == waiting + PERIOD
+
+    client.until(has_advanced, "the next period, and no more")
+    return waiting + PERIOD
+
+
+def test_each_answer_is_one_control_period_also_while_inactive_and_without_one_the_bridge_ends(lockstep, client):
+    for _ in range(5):
+        stamp = answer(client)
+    assert client.until_still() == stamp
     clock = client.newest[CLOCK.name].clock
-    assert clock.sec * SECOND + clock.nanosec == stamps[-1]
+    assert clock.sec * SECOND + clock.nanosec == stamp
     assert client.position[2] > 0.3
+    assert client.change_state("mujoco_bridge", "deactivate")
+    for _ in range(50):
+        answer(client)
+    assert client.position[2] < 0.3
     assert lockstep.wait() == 1
     assert "no joint_trajectory has answered the state" in lockstep.output
     assert "Traceback" not in lockstep.output
 
 
-def test_while_the_bridge_is_not_active_answers_let_time_go_on_and_the_robot_sinks(lockstep, client):
-    for _ in range(3):
-        answer(client)
-    assert client.change_state("mujoco_bridge", "deactivate")
-    stamps = [answer(client) for _ in range(50)]
-    assert np.diff(stamps).tolist() == [PERIOD] * 49
-    assert client.position[2] < 0.3
-
-
-def answer(client):
-    """Answer the state that waits with the stand pose; return the stamp [ns] of the next one that waits."""
-    waiting = client.stamp
-
-    def goes_on():
-        client.send_targets(STAND, stamp=waiting)
-        time.sleep(0.05)
-        return client.stamp != waiting
-
-    client.until(goes_on, "a period that has been answered")
-    return client.until_still()
+def test_a_patient_simulation_stands_still_until_a_late_controller_goes_on(start, client):
+    program = start("run", "sim_bridge", "mujoco_bridge", *ros_arguments(start="standing", patience=10.0))
+    client.until_states()
+    client.send_targets(STAND, duration=1.0)
+    waiting = client.until_still()
+    client.until(lambda: client.send_targets(STAND, 0.02) or client.position[2] > 0.3, "a robot that stands")
+    client.until(lambda: client.stamp != waiting, "time that goes on")
+    assert "damping the joints" not in program.output
 
 
 @pytest.mark.parametrize("clock", [False, True])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-import socket
+import math
 import threading
 import time
 
@@ -11,67 +10,65 @@ import numpy as np
 import pytest
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
+from ros_fixtures import domain as domain
+from ros_fixtures import run as run
+from ros_harness import ros_arguments
 
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
-from unitree_lowlevel.codec import GEN33, SERVO, LowCommand, decode_state, encode_command
+from unitree_lowlevel.codec import GEN33, SERVO, LowCommand, LowState
+from unitree_lowlevel.transport import WireTransport
 
 ALIENGO = load_robot("aliengo")
 ZERO = np.zeros(12)
 
 
 class Motors:
-    """Leads the joints to a pose in a second and holds them there, in a thread of its own."""
+    """Leads the joints to the stand pose in a second and holds them there, in a thread; received: states so far."""
 
     def __init__(self, port: int) -> None:
-        self.state = None
-        self.received = 0
-        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._socket.connect(("127.0.0.1", port))
-        self._socket.settimeout(0.1)
+        self.state: LowState | None = None
+        self._transport = WireTransport(GEN33, ("127.0.0.1", port), 0)
+        self._transport.open()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
-    def _run(self) -> None:
-        started, sent = None, 0.0
-        while not self._stop.is_set():
-            if time.monotonic() - sent > 0.004:
-                sent = time.monotonic()
-                started = started or (self.state is not None and (sent, self.state.position))
-                self._send(*(min(1.0, sent - started[0]), started[1]) if started else (None, ALIENGO.lie_pose))
-            try:
-                self.state = decode_state(GEN33, self._socket.recv(2048))
-                self.received += 1
-            except (TimeoutError, ConnectionError):
-                continue
+    @property
+    def received(self) -> int:
+        return self._transport.counters.received
 
-    def _send(self, progress, start) -> None:
-        target = start + (ALIENGO.stand_pose - start) * (progress or 0.0)
-        stiffness = ZERO if progress is None else np.full(12, ALIENGO.gains.kp)
-        command = LowCommand(np.full(12, SERVO, np.uint8), target, ZERO, ZERO, stiffness, np.full(12, ALIENGO.gains.kd))
-        try:
-            self._socket.send(encode_command(GEN33, command))
-        except ConnectionError:
-            return  # the board is not there yet
+    def _run(self) -> None:
+        start, began = ALIENGO.lie_pose, math.inf
+        while not self._stop.wait(0.004):
+            if (reception := self._transport.receive()) is not None:
+                if self.state is None:
+                    start, began = reception.state.position, time.monotonic()
+                self.state = reception.state
+            share = max(0.0, min(1.0, time.monotonic() - began))
+            target, stiffness = (
+                start + share * (ALIENGO.stand_pose - start),
+                ALIENGO.gains.kp * (self.state is not None),
+            )
+            mode, gains = np.full(12, SERVO, np.uint8), (np.full(12, stiffness), np.full(12, ALIENGO.gains.kd))
+            self._transport.send(LowCommand(mode, target, ZERO, ZERO, *gains))
 
     def close(self) -> None:
         self._stop.set()
         self._thread.join()
-        self._socket.close()
+        self._transport.close()
 
 
-@pytest.fixture
-def board(start, client):
-    """A running board: its program and its port."""
-    program = start("run", "sim_bridge", "mujoco_board", "--ros-args", "-p", "port:=0")
-    client.until(lambda: re.search(r"listens at 127\.0\.0\.1:(\d+)", program.output), "the board's address")
-    return program, int(re.search(r"listens at 127\.0\.0\.1:(\d+)", program.output)[1])
+@pytest.fixture(scope="module")
+def board(run):
+    """The port of a running board."""
+    program = run(["ros2", "run", "sim_bridge", "mujoco_board", *ros_arguments(port=0)])
+    return int(program.until_printed(r"listens at 127\.0\.0\.1:(\d+)")[1])
 
 
 @pytest.fixture
 def motors(board):
-    motors = Motors(board[1])
+    motors = Motors(board)
     yield motors
     motors.close()
 
@@ -81,7 +78,7 @@ def _set(client, name: str, value: float):
     return client.call("mujoco_board/set_parameters", SetParameters, parameters=[setting]).results[0]
 
 
-def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(board, motors, client):
+def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(motors, client):
     client.until(lambda: client.odom is not None, "odom")
     client.until(lambda: client.position[2] > 0.3, "the robot stands")
     state = motors.state
@@ -89,7 +86,6 @@ def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(boar
     assert projected_gravity(state.orientation)[2] < -0.9
     assert state.linear_acceleration[2] == pytest.approx(9.81, abs=4.0)
     assert state.foot_force.sum() == pytest.approx(9.81 * ALIENGO.mass, rel=0.4)
-    assert board[0].end() == 0
 
 
 def test_the_line_gets_worse_and_better_by_parameters(motors, client):

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from low_level_samples import healthy_state
 
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.legs.posture import Posture
@@ -16,7 +17,7 @@ from fcnet_core.rotation import projected_gravity
 from quadruped_sim.evaluation.getting_up import drop
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.terrain import Flat, SideSlope
-from unitree_lowlevel.codec import PERIOD, SERVO, LowState, RemoteState, encode_remote
+from unitree_lowlevel.codec import PERIOD
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.transport import Reception, TransportCounters
 
@@ -27,7 +28,7 @@ class Wired:
     """A robot in MuJoCo, the driver of its motors at 500 Hz, and postures at 50 Hz."""
 
     def __init__(self, name, terrain, seed):
-        robot = load_robot(name)
+        self.robot = robot = load_robot(name)
         self.body = MotorDrivenRobot(robot, terrain, timestep=PERIOD, seed=seed)
         drop(self.body, np.random.default_rng(seed))
         self.body.release()
@@ -42,16 +43,7 @@ class Wired:
         self.now += PERIOD
         self.tick += 2
         seen = self.body.read_sensors()
-        self.state = LowState(
-            mode=np.full(12, SERVO, dtype=np.uint8),
-            temperature=np.full(12, 35.0),
-            imu_temperature=40.0,
-            foot_force=np.zeros(4),
-            tick=self.tick,
-            remote=encode_remote(RemoteState()),
-            identity=(0, 0),
-            **vars(seen),
-        )
+        self.state = healthy_state(self.robot, tick=self.tick, **vars(seen))
         self.counters.received += 1
         command = self.driver.cycle(self.now, Reception(self.state, self.now), self.counters)
         self.body.drive(command.position, command.velocity, command.torque, command.stiffness, command.damping)
@@ -93,8 +85,7 @@ class Wired:
         return lying_on(projected_gravity(self.body.ground_truth().orientation))
 
 
-@pytest.mark.parametrize("terrain", [Flat(), SideSlope(10.0)], ids=["flat", "slope"])
-@pytest.mark.parametrize("name", ["aliengo", "a1"])
+@pytest.mark.parametrize(("name", "terrain"), [("aliengo", SideSlope(10.0)), ("a1", Flat())], ids=["aliengo", "a1"])
 def test_a_fallen_robot_gets_up_and_nothing_trips(name, terrain):
     turned_over = 0
     for seed in (0, 3):

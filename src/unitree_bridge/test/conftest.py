@@ -15,14 +15,14 @@ import yaml
 from ros_fixtures import domain as domain
 from ros_fixtures import robot as robot
 from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
-from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import String
 
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
 from fcnet_ros.messages import Gains
-from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, ROBOT_OWNERSHIP
+from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, JOY, ROBOT_OWNERSHIP
 from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
 from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import JointPhysics
@@ -35,14 +35,15 @@ class BridgeClient(Client):
         super().__init__(domain)
         self.gains = JOINT_GAINS.publisher(self.node)
         self.claims = ROBOT_OWNERSHIP.publisher(self.node)
-        self.observe(Joy, "joy")
+        self.observe(JOY.kind, JOY.name)
 
     def watch_states(self, count):
         """Wait for so many new joint states and IMU messages and return them."""
-        seen = {JointState: [], Imu: []}
-        subscriptions = [topic.subscribe(self.node, seen[topic.kind].append) for topic in (JOINT_STATES, IMU)]
-        self.until(lambda: all(len(messages) >= count for messages in seen.values()), f"{count} states")
-        received = [list(messages) for messages in seen.values()]
+        received = [], []
+        subscriptions = [
+            topic.subscribe(self.node, seen.append) for topic, seen in zip((JOINT_STATES, IMU), received, strict=True)
+        ]
+        self.until(lambda: all(len(messages) >= count for messages in received), f"{count} states")
         for subscription in subscriptions:
             self.node.destroy_subscription(subscription)
         return received
@@ -178,7 +179,7 @@ def bridge(running_bridge, client, board, robot):
     client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
     client.until(lambda: client.fault == "", "no fault")
     client.offer_gains(robot.gains.kp, robot.gains.kd)
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     board.commands.reset()
     running_bridge.lines.clear()
     return running_bridge
@@ -195,17 +196,3 @@ def following(bridge, client, board, robot):
 def is_damping():
     """Whether a command holds nothing and only resists motion."""
     return lambda command: bool((command.stiffness == 0).all() and (command.damping > 0).all())
-
-
-@pytest.fixture
-def assert_refused():
-    """That a bridge ends by itself with one sentence, which has these words."""
-
-    def assert_refused(program, *words):
-        assert program.wait() not in (0, None)
-        assert "Traceback" not in program.output
-        for word in words:
-            assert word in program.output
-        assert len(program.output.strip().splitlines()) == 1, program.output
-
-    return assert_refused

@@ -9,6 +9,8 @@ from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters, SetParametersAtomically
 from ros_harness import Process
 
+from unitree_lowlevel.driver import DriverMode
+
 NAME = "aliengo_bridge"
 INTRUDER = """
 import time, rclpy
@@ -30,7 +32,7 @@ while True:
 def unharmed(bridge, client):
     """The bridge, which is in its place and damps its robot also after the test."""
     yield bridge
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     assert bridge.alive
     assert "Traceback" not in bridge.output
 

@@ -10,6 +10,7 @@ from std_msgs.msg import String
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.messages import Gains
 from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
+from unitree_lowlevel.driver import DriverMode
 
 TRIES = 50
 
@@ -30,7 +31,7 @@ def is_followed(client, board, robot):
 
 def test_with_a_local_socket_nobody_moves_the_joints_by_dds(start, client, board, robot, is_followed):
     bridge = start(auto_start=True, targets_over="local")
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     sender = LocalSender(socket_name(client.node))
     kp, kd = robot.gains.kp + 5.0, robot.gains.kd
     gains = Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd))

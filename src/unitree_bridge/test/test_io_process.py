@@ -10,29 +10,25 @@ import time
 
 import numpy as np
 import pytest
+from ros_harness import Process
 
 from fcnet_core.errors import RobotInUseError
+from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.io_process import lock_robot
 
 WITHIN = 0.1  # [s] from the end of a process to damping on the wire
 LATENESS = 0.1  # [s] granted to a loaded machine on top
 SENDER = """
 import sys, time, rclpy
-from rclpy.qos import QoSProfile
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
-from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_ros.program import participant_profile
+from fcnet_ros.targets import TargetPublisher
 with participant_profile():
     rclpy.init()
     node = rclpy.create_node("sender")
-publisher = node.create_publisher(JointTrajectory, "joint_trajectory", QoSProfile(depth=1))
-damp = JointTrajectoryPoint(velocities=[0.0] * 12)
-hold = JointTrajectoryPoint(positions=load_robot("aliengo").lie_pose.tolist())
+publisher, pose = TargetPublisher(node), load_robot("aliengo").lie_pose
 for cycle in range(3000):
-    point = damp if cycle % 200 < 10 else hold
-    message = JointTrajectory(joint_names=JOINT_NAMES, points=[point])
-    message.header.stamp = node.get_clock().now().to_msg()
-    publisher.publish(message)
+    publisher.publish(None if cycle % 200 < 10 else pose)
     time.sleep(0.02)
 """
 
@@ -64,7 +60,7 @@ def processes_of(bridge):
 def followed(start, client, board, robot):
     """A bridge of this test alone that follows; its processes are killed by what comes."""
     program = start(auto_start=True, robot_file="aliengo")  # with its own time limits
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     client.follow(board, robot.lie_pose)
     return program
 
@@ -75,23 +71,22 @@ def stiff_after(board, moment):
     return 0.0 if last is None else max(0.0, last - moment)
 
 
-@pytest.mark.parametrize("part", ["ros", "io"])
-def test_a_process_that_was_stopped_moves_nothing_afterwards(followed, client, board, robot, is_damping, part):
-    process = processes_of(followed)[part]
-    stopped = time.monotonic()
-    os.kill(process, signal.SIGSTOP)
-    try:
-        client.send_targets(robot.lie_pose, 1.0)
-    finally:
-        os.kill(process, signal.SIGCONT)
-    continued = time.monotonic()
-    client.send_targets(robot.lie_pose, 0.5)
-    assert stiff_after(board, stopped) < WITHIN + LATENESS
-    assert is_damping(board.commands.last)
-    client.begin(board, robot.lie_pose)  # a damp, and it follows again, gently
-    largest = [(arrival, command.stiffness.max()) for arrival, command in board.commands.recent]
-    stiffness = [value for arrival, value in largest if arrival > continued and value > 0]
-    assert 0.0 < stiffness[0] < 0.1 * robot.gains.kp
+def test_a_process_that_was_stopped_moves_nothing_afterwards(followed, client, board, robot, is_damping):
+    for process in processes_of(followed).values():
+        client.follow(board, robot.lie_pose)
+        stopped = time.monotonic()
+        os.kill(process, signal.SIGSTOP)
+        try:
+            client.send_targets(robot.lie_pose, 1.0)
+        finally:
+            os.kill(process, signal.SIGCONT)
+        continued = time.monotonic()
+        client.send_targets(robot.lie_pose, 0.5)
+        assert stiff_after(board, stopped) < WITHIN + LATENESS
+        assert is_damping(board.commands.last)
+        client.begin(board, robot.lie_pose)  # a damp, and it follows again, gently
+        stiffness = [command.stiffness.max() for arrival, command in board.commands.recent if arrival > continued]
+        assert 0.0 < next(filter(None, stiffness)) < 0.1 * robot.gains.kp
 
 
 def lock_in_vain(board):
@@ -100,55 +95,49 @@ def lock_in_vain(board):
         lock_robot(board.address)
 
 
-@pytest.mark.parametrize(
-    ("before", "signals"),
-    [
-        (None, {"ros": signal.SIGKILL}),
-        (None, {"io": signal.SIGKILL}),
-        (lock_in_vain, {"ros": signal.SIGKILL}),
-        # A terminal sends these to both; the one with ROS does not handle them, and dies.
-        (None, {"io": signal.SIGHUP, "ros": signal.SIGKILL}),
-        (None, {"io": signal.SIGQUIT, "ros": signal.SIGKILL}),
-    ],
-    ids=["ros", "io", "ros after a refused bridge", "SIGHUP of a terminal", "SIGQUIT of a terminal"],
-)
-def test_when_one_process_is_killed_the_other_one_damps(followed, client, board, robot, is_damping, before, signals):
-    processes = processes_of(followed)
-    if before:
-        before(board)
-    killed = time.monotonic()
-    for part, number in signals.items():
-        os.kill(processes[part], number)
+def close_terminal(bridge):
+    """Send the signals of a terminal that is closed or gets Ctrl-\\ to both processes; the one with ROS dies of it."""
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        os.kill(processes_of(bridge)["io"], number)
+
+
+@pytest.mark.parametrize("part", ["ros", "io"])
+def test_when_one_process_is_killed_the_other_one_damps(followed, client, board, robot, is_damping, part):
+    if part == "ros":
+        lock_in_vain(board)
+        close_terminal(followed)
+    process, killed = processes_of(followed)[part], time.monotonic()
+    os.kill(process, signal.SIGKILL)
     client.send_targets(robot.lie_pose, 0.8)
     assert stiff_after(board, killed) < WITHIN + LATENESS
     assert is_damping(board.commands.last)
     assert board.commands.last_arrival - killed > 0.7, "damping went on"
 
 
-@pytest.mark.parametrize("moment", ["before", "while it is gone"])
 def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed_and_the_robot_stays_damped(
-    followed, client, board, robot, is_damping, moment
+    followed, client, board, robot, is_damping
 ):
-    if moment == "before":
-        client.offer_gains(40.0, 1.5)
-        client.send_targets(None, 0.1)
-    killed = processes_of(followed)["io"]
-    os.kill(killed, signal.SIGKILL)
-    client.until(lambda: client.fault and "io_process" in client.fault, "a fault that names the process")
-    if moment != "before":
-        client.offer_gains(40.0, 1.5)
-        time.sleep(0.3)
-    assert client.emergency_stop("aliengo_bridge").success, "it is damped until a reset anyway"
-    board.commands.reset()
-    client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
-    client.until(lambda: client.fault == "", "no fault")
-    assert all(is_damping(command) for _, command in board.commands.recent)
-    assert board.commands.intervals.max() < WITHIN + LATENESS, "one of the processes damps at any time"
-    assert processes_of(followed)["io"] != killed
-    board.commands.reset()
-    client.begin(board, robot.lie_pose)
-    client.send_targets(robot.lie_pose, 1.0)
-    assert board.commands.largest_stiffness == 40.0, "the gains that were offered"
+    for stiffness, moment in ((40.0, "before"), (30.0, "while it is gone")):
+        if moment == "before":
+            client.offer_gains(stiffness, 1.5)
+            client.send_targets(None, 0.1)
+        killed = processes_of(followed)["io"]
+        os.kill(killed, signal.SIGKILL)
+        client.until(lambda: client.fault and "io_process" in client.fault, "a fault that names the process")
+        if moment != "before":
+            client.offer_gains(stiffness, 1.5)
+            time.sleep(0.3)
+        assert client.emergency_stop("aliengo_bridge").success, "it is damped until a reset anyway"
+        board.commands.reset()
+        client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
+        client.until(lambda: client.fault == "", "no fault")
+        assert all(is_damping(command) for _, command in board.commands.recent)
+        assert board.commands.intervals.max() < WITHIN + LATENESS, "one of the processes damps at any time"
+        assert processes_of(followed)["io"] != killed
+        board.commands.reset()
+        client.begin(board, robot.lie_pose)
+        client.send_targets(robot.lie_pose, 1.0)
+        assert board.commands.largest_stiffness == stiffness, "the gains that were offered"
     assert followed.end() == 0, followed.output
 
 
@@ -157,7 +146,7 @@ def test_a_new_bridge_takes_over_while_an_orphaned_io_process_still_damps(follow
     killed = time.monotonic()
     successor = start(auto_start=True)
     client.until(lambda: successor.lines or board.commands.last_arrival - killed > 3.0, "the successor's commands")
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     assert not any("unitree_lowlevel.io_process" in line for line in followed.survivors().values())
     assert stiff_after(board, killed) < WITHIN + LATENESS
     arrivals = board.commands.arrivals
@@ -190,7 +179,7 @@ def test_a_successor_that_is_killed_before_it_begins_leaves_damping_behind(follo
 def test_an_activation_that_failed_does_not_come_true_later(start, client, board, robot):
     program = start(robot_file="aliengo")
     assert client.change_state("aliengo_bridge", "configure")
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     io = processes_of(program)["io"]
     os.kill(io, signal.SIGSTOP)
     try:
@@ -203,7 +192,7 @@ def test_an_activation_that_failed_does_not_come_true_later(start, client, board
     os.kill(io, signal.SIGKILL)
     client.until(lambda: client.fault and "io_process" in client.fault, "a fault that names the process")
     client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     client.begin(board, robot.lie_pose)
     assert board.commands.last_stiff() is None, "the bridge is not active"
     assert client.change_state("aliengo_bridge", "activate")
@@ -212,18 +201,14 @@ def test_an_activation_that_failed_does_not_come_true_later(start, client, board
 
 def test_a_robot_whose_controller_is_killed_is_damped_within_a_tenth_of_a_second(start, client, board, domain):
     start(auto_start=True, robot_file="aliengo")
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)
     board.commands.reset()
-    environment = os.environ | {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-    sender = subprocess.Popen([sys.executable, "-c", SENDER], env=environment)
-    try:
+    with Process([sys.executable, "-c", SENDER], domain) as sender:
         client.until(lambda: board.commands.last_stiff() is not None, "stiff commands")
         time.sleep(0.5)
         killed = time.monotonic()
-    finally:
-        sender.send_signal(signal.SIGKILL)
-        sender.wait()
+        sender.end(signal.SIGKILL)
     time.sleep(0.5)
     assert board.commands.last_stiff() - killed < WITHIN + LATENESS
     assert board.commands.last_arrival - killed > 0.4
-    client.until_driver_mode("damping")
+    client.until_driver_mode(DriverMode.DAMPING)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from low_level_samples import healthy_state
 
 from fcnet_core.robot import Robot, load_robot
-from unitree_lowlevel.codec import SERVO, LowCommand, LowState, RemoteState, encode_remote
+from unitree_lowlevel.codec import LowCommand, LowState
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.transport import Reception, TransportCounters
 
@@ -25,26 +26,6 @@ STOP_CHORD = frozenset({"L2", "B"})
 @pytest.fixture(params=["aliengo", "a1"])
 def robot(request: pytest.FixtureRequest) -> Robot:
     return load_robot(request.param)
-
-
-def healthy_state(robot: Robot, **changes: Any) -> LowState:
-    """A robot that lies at rest."""
-    state = LowState(
-        mode=np.full(12, SERVO, dtype=np.uint8),
-        position=robot.lie_pose.copy(),
-        velocity=np.zeros(12),
-        torque=np.zeros(12),
-        temperature=np.full(12, 35.0),
-        orientation=np.array([0.0, 0.0, 0.0, 1.0]),
-        angular_velocity=np.zeros(3),
-        linear_acceleration=np.array([0.0, 0.0, 9.81]),
-        imu_temperature=40.0,
-        foot_force=np.zeros(4),
-        tick=1,
-        remote=encode_remote(RemoteState()),
-        identity=(0, 0),
-    )
-    return replace(state, **changes)
 
 
 @pytest.fixture

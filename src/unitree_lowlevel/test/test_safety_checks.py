@@ -44,10 +44,6 @@ def test_positions_are_compared_with_the_limits_of_their_side(checks, robot):
         assert checks.position(beyond).name == "joint_position"
 
 
-def test_a_state_of_zeros_is_no_pose_of_a_robot(checks):
-    assert "is at 0.00 rad" in checks.position(np.zeros(12)).reason
-
-
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_velocity_and_torque_are_compared_with_each_joints_limit(checks, robot, sign):
     for joint in range(12):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 import rclpy
-from ros_harness import Client, own_domain
+from ros_harness import Client, Process, launch_command, own_domain, processes, ros_arguments
 
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.program import participant_profile
@@ -31,6 +32,25 @@ def client(domain: int) -> Iterator[Client]:
     """A node that observes and commands."""
     with Client(domain) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def run(domain: int) -> Iterator[Callable[[Sequence[str]], Process]]:
+    """Start commands; what a module's tests leave running is killed."""
+    with processes(domain) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def start(run: Callable[[Sequence[str]], Process]) -> Callable[..., Process]:
+    """Start a Python module as a node's program with parameters."""
+    return lambda module, **parameters: run([sys.executable, "-m", module, *ros_arguments(**parameters)])
+
+
+@pytest.fixture(scope="module")
+def launch(run: Callable[[Sequence[str]], Process]) -> Callable[..., Process]:
+    """Start a launch file of the suite with arguments, as a user does."""
+    return lambda file, **arguments: run(launch_command(file, **arguments))
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from fcnet_core.names import CONTROLLER
+from fcnet_core.names import CONTROLLER, SECOND
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_ros.program import participant_profile
 from fcnet_ros.topics import CMD_VEL, DIAGNOSTICS, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ROBOT_FAULT
@@ -202,6 +202,25 @@ class Process:
 def ros_arguments(**parameters: object) -> list[str]:
     """Return the arguments that set a node's parameters."""
     return ["--ros-args", *(text for name, value in parameters.items() for text in ("-p", f"{name}:={value}"))]
+
+
+def launch_command(file: str, **arguments: object) -> list[str]:
+    """Return the command of a launch file of the suite with arguments."""
+    return ["ros2", "launch", "fcnet_controller", file, *(f"{name}:={value}" for name, value in arguments.items())]
+
+
+def assert_refused(program: Process, *words: str) -> None:
+    """Assert that a program exits with an error of one line, which has these words."""
+    assert program.wait() not in (0, None)
+    assert "Traceback" not in program.output
+    assert len(program.output.strip().splitlines()) == 1, program.output
+    for word in words:
+        assert word in program.output
+
+
+def stamp_of(message: Any) -> int:
+    """Return the stamp of a message with a header [ns]."""
+    return int(message.header.stamp.sec) * SECOND + int(message.header.stamp.nanosec)
 
 
 @contextmanager

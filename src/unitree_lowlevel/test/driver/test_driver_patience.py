@@ -65,16 +65,3 @@ def test_targets_from_the_future_are_no_older_tomorrow(bench):
     bench.cycle()
     bench.run(0.1)
     assert bench.damped
-
-
-def test_after_late_targets_the_reason_is_published_and_a_damp_is_the_way_out(bench):
-    bench.following()
-    bench.run(0.1)
-    bench.run(0.5, bench.position)
-    assert bench.damped
-    assert "damp" in bench.driver.target_refusal
-    bench.driver.damp()
-    bench.cycle()
-    assert bench.driver.target_refusal == ""
-    bench.run(0.02, bench.position)
-    assert not bench.damped

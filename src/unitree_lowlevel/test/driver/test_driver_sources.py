@@ -16,14 +16,11 @@ NEAR = 0.05  # [rad]
 def owned(bench):
     """A robot that follows the targets of "walker"."""
     bench.awake().driver.damp("walker")
+    assert bench.driver.owner == ""
     bench.run(0.7, bench.position, source="walker")
     assert bench.driver.owner == "walker"
     bench.driver.take_events()
     return bench
-
-
-def test_nobody_owns_a_robot_that_is_damped(bench):
-    assert bench.awake().driver.owner == ""
 
 
 def test_targets_of_another_are_refused_and_both_are_named(owned):

@@ -227,6 +227,7 @@ CONTENT_FAULTS: dict[str, tuple[dict[str, Any], Callable[[LowState], bool]]] = {
     "outside_limits": ({"outside_limits": True}, lambda state: bool((state.position > ALIENGO.upper + 0.1).any())),
     "joint_offset": ({"joint_offset": 0.5}, lambda state: state.position[1] > ALIENGO.lie_pose[1] + 0.4),
     "velocity_spike": ({"velocity_spike": 50.0}, lambda state: float(np.abs(state.velocity).max()) > 45.0),
+    "spin": ({"spin": 6.0}, lambda state: float(np.abs(state.angular_velocity).max()) > 5.0),
     "torque_offset": ({"torque_offset": 60.0}, lambda state: bool((np.abs(state.torque) > 50.0).all())),
     "power": (
         {"power": 3000.0},

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from low_level_samples import COMMAND_SPANS, random_commands, random_states, uniform
 
 from fcnet_core.errors import WireError
 from unitree_lowlevel.codec import (
@@ -34,13 +35,6 @@ from unitree_lowlevel.codec import (
 from unitree_lowlevel.transport import WireTransport
 
 VECTORS = Path(__file__).parents[1] / "data" / "wire_vectors.npz"
-COMMAND_SPANS = {  # lowest and highest that the wire can say
-    "position": (-10.0, 10.0),
-    "velocity": (-50.0, 50.0),
-    "torque": (-127.999, 127.99),
-    "stiffness": (0.0, 1023.96),
-    "damping": (0.0, 2047.93),
-}
 COMMAND_DIGESTS = {  # SHA-256 of 20,000 datagrams in a row
     "gen33": "2daa6c325edeae5e2a7360de7951a9795bdd7daa07b9ce6baf365bc06d35afbc",
     "gen38": "198feb235521da610b972557583dfb30301e905117d340d860a551908bf2ddd3",
@@ -50,39 +44,6 @@ STATE_DIGESTS = {  # and of 5,000
     "gen38": "83c23dfe3740a69fac6baf2e3f7bdb81efd6551d2eda2e9df6b9b1836b0cf140",
 }
 both_generations = pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
-
-
-def uniform(seed, shape):
-    """Numbers from 0 to 1; the raw stream of a bit generator is the same in every NumPy."""
-    raw = np.random.PCG64(seed).random_raw(int(np.prod(shape)))
-    return (raw >> np.uint64(11)).reshape(shape) * 2.0**-53
-
-
-def random_commands(count):
-    for row in uniform(33, (count, 6, 12)):
-        spans = COMMAND_SPANS.values()
-        values = [low + (high - low) * numbers for (low, high), numbers in zip(spans, row[1:], strict=True)]
-        yield LowCommand((row[0] * 256).astype(np.uint8), *values)
-
-
-def random_states(count):
-    for row in uniform(38, (count, 120)):
-        joints = row[:60].reshape(5, 12)
-        yield LowState(
-            mode=(joints[0] * 256).astype(np.uint8),
-            position=joints[1] * 20 - 10,
-            velocity=joints[2] * 100 - 50,
-            torque=joints[3] * 255.9 - 127.9,
-            temperature=np.floor(joints[4] * 256) - 128,
-            orientation=row[60:64] * 2 - 1,
-            angular_velocity=row[64:67] * 40 - 20,
-            linear_acceleration=row[67:70] * 40 - 20,
-            imu_temperature=float(np.floor(row[70] * 256) - 128),
-            foot_force=np.floor(row[71:75] * 65536) - 32768,
-            tick=int(row[75] * 2**32),
-            remote=(row[76:116] * 256).astype(np.uint8).tobytes(),
-            identity=(int(row[116] * 65536), int(row[117] * 65536)),
-        )
 
 
 def command(**changes):

@@ -9,41 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from low_level_samples import random_commands, random_states
 
 from fcnet_core.errors import TransportError, WireError
-from unitree_lowlevel.codec import (
-    GEN33,
-    GEN38,
-    GENERATIONS,
-    SERVO,
-    LowCommand,
-    LowState,
-    decode_command,
-    encode_command,
-    encode_state,
-)
+from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, encode_command, encode_state
 from unitree_lowlevel.sdk_transport import SdkTransport
 from unitree_lowlevel.transport import RESTART_AFTER, WireTransport, make_transport
 
-ZEROS = np.zeros(12)
-COMMAND = LowCommand(np.full(12, SERVO, dtype=np.uint8), ZEROS + 0.5, ZEROS, ZEROS, ZEROS + 20.0, ZEROS + 0.5)
-STATE = LowState(
-    mode=COMMAND.mode,
-    position=ZEROS,
-    velocity=ZEROS,
-    torque=ZEROS,
-    temperature=ZEROS + 30.0,
-    orientation=np.array([0.0, 0.0, 0.0, 1.0]),
-    angular_velocity=np.zeros(3),
-    linear_acceleration=np.array([0.0, 0.0, 9.81]),
-    imu_temperature=40.0,
-    foot_force=np.zeros(4),
-    tick=1,
-    remote=bytes(40),
-    identity=(1, 2),
-)
-
-
+COMMAND, STATE = next(random_commands(1)), next(random_states(1))
 OWN_NETWORK = ["unshare", "-rn"]  # a program that starts so has a loopback interface of its own, and nothing else
 NETWORK_GOES_AWAY = """
 import subprocess
@@ -127,7 +100,6 @@ def test_a_command_arrives_at_the_board(transport, board):
     datagram, source = board.socket.recvfrom(2048)
     assert datagram == encode_command(board.generation, COMMAND)
     assert source[1] == transport.local_port
-    np.testing.assert_array_equal(decode_command(board.generation, datagram).stiffness, COMMAND.stiffness)
     assert transport.counters.sent == 1
 
 
@@ -218,7 +190,7 @@ def test_a_flood_does_not_keep_the_caller(transport, board):
 
 def test_a_command_that_is_not_finite_is_refused_and_nothing_is_sent(transport, board):
     with pytest.raises(WireError):
-        transport.send(replace(COMMAND, torque=ZEROS + np.nan))
+        transport.send(replace(COMMAND, torque=np.full(12, np.nan)))
     assert not select.select([board.socket], [], [], 0.05)[0]
     assert transport.counters.sent == 0
 
