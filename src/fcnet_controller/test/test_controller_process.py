@@ -50,7 +50,7 @@ def test_unusable_parameters_are_refused_by_name(make_node, request, given, name
         name: str(request.getfixturevalue(value)) if str(value).endswith("model_path") else value
         for name, value in given.items()
     }
-    overrides = [Parameter(name, value=value) for name, value in values.items()]
+    overrides = [Parameter(name, value=value) for name, value in ({"runtime": "numpy"} | values).items()]
     node = make_node("controller", parameter_overrides=overrides)
     with pytest.raises((ValueError, OSError), match=named):
         load_core(declare_fixed_parameters(node, ControllerParameters), ControlCore)

@@ -51,8 +51,3 @@ def test_the_recommended_parameters_exist():
     assert set(settings) == {f"/**/{node}" for node in kinds}, "in every namespace"
     for node, kind in kinds.items():
         assert set(settings[f"/**/{node}"]["ros__parameters"]) <= set(default_parameters(kind))
-
-
-def test_files_that_the_guide_names_exist():
-    for path in re.findall(r"\b((?:config|docker|src|docs)/[\w./-]+\.\w+)", GUIDE):
-        assert (WORKSPACE / path).is_file(), path

@@ -129,13 +129,6 @@ def test_what_is_not_of_now_drives_nothing_and_still_stops(released, teleop, req
     wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
 
 
-def test_the_cross_gives_poses(released):
-    released.hold("L1", "down")
-    wait_until(lambda: released.poses and released.poses[-1].position.z < -0.005, "a lower pose")
-    released.hold("L1", "select")
-    wait_until(lambda: released.poses[-1].position.z == 0.0, "a level pose")
-
-
 def test_a_button_sends_one_request(released, requests):
     released.hold("L1")
     wait_until(lambda: released.velocities, "a velocity of the deadman button")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from ros_fixtures import domain as domain
+from ros_fixtures import make_node as make_node
 from ros_fixtures import robot as robot
 from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
 from std_msgs.msg import String

@@ -71,10 +71,7 @@ def test_requests_for_parameters_that_do_not_exist_have_a_response(unharmed, cli
     "text",
     [
         b'{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
-        b'{"kp": {"FR_hip_joint": ' + b"9" * 400 + b"}}",
-        b'{"kp": {"FR_hip_joint": ' + b"9" * 5000 + b"}}",
         b"[" * 100_000,
-        b"\xff\xfe\x80",
         b"x" * 20_000_000,
     ],
     ids=lambda text: f"{len(text)} {text[:10]!r}",

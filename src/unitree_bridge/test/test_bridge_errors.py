@@ -21,17 +21,19 @@ HARDWARE, STATES = "unitree_bridge.hardware", "fcnet_ros.messages"
 PR_CAPBSET_DROP, CAP_IPC_LOCK, CAP_SYS_NICE = 24, 14, 23
 
 
-def fails_once(module, part, method):
-    """Return Python that breaks a method for one call."""
+def fails(module, part, method, call=1):
+    """Return Python that breaks one call of a method; call: which."""
     return f"""
 import {module}
-def break_once(part, method="{method}"):
-    working = getattr(part, method)
+def break_call(part, method="{method}"):
+    working, left = getattr(part, method), [{call}]
     def broken(self, *arguments, **named):
-        setattr(part, method, working)
-        raise ZeroDivisionError("{part} is broken")
+        left[0] -= 1
+        if left[0] == 0:
+            raise ZeroDivisionError("{part} is broken")
+        return working(self, *arguments, **named)
     setattr(part, method, broken)
-break_once({module}.{part})
+break_call({module}.{part})
 """
 
 
@@ -65,7 +67,7 @@ def test_an_error_in_the_loop_damps_the_robot_and_ends_the_process(start, client
 
 
 def test_an_error_while_leaving_comes_after_the_damping_and_is_logged(start, client, board, robot, is_damping):
-    program = start(auto_start=True, broken=fails_once(HARDWARE, "RemotePublisher", "destroy"))
+    program = start(auto_start=True, broken=fails(HARDWARE, "RemotePublisher", "destroy"))
     client.until_driver_mode(DriverMode.DAMPING)
     client.begin(board, robot.lie_pose)
     assert program.end() == 1
@@ -77,10 +79,10 @@ def test_a_transition_that_fails_with_an_error_is_logged_moves_nothing_and_can_b
     parts = {
         "configure": (STATES, "StatePublisher", "__init__"),
         "activate": (HARDWARE, "UnitreeHardware", "activate"),
-        "cleanup": (HARDWARE, "RemotePublisher", "destroy"),
+        "cleanup": (HARDWARE, "RemotePublisher", "destroy", 2),  # the first call is after the failed configuration
     }
-    program = start(broken="".join(fails_once(*part) for part in parts.values()))
-    for transition, (_module, part, _method) in parts.items():
+    program = start(broken="".join(fails(*part) for part in parts.values()))
+    for transition, (_module, part, *_) in parts.items():
         assert not client.change_state("aliengo_bridge", transition)
         program.until_printed(rf"FATAL(.|\n)*Traceback(.|\n)*{part} is broken")
         board.commands.reset()

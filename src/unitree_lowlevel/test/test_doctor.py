@@ -29,7 +29,7 @@ from unitree_lowlevel.fake_board.physics import JointPhysics
 from unitree_lowlevel.io_process import lock_robot
 from unitree_lowlevel.transport import WireTransport
 
-SECONDS = 0.5
+SECONDS = 0.8  # the loss is known after 0.5
 
 
 @pytest.fixture

@@ -27,7 +27,8 @@ def recovering(fallen):
     fallen.driver.recover(fallen.now)
     fallen.cycle()
     fallen.run(1.0, fallen.position)
-    assert fallen.driver.mode is DriverMode.FOLLOWING
+    assert (fallen.driver.mode, fallen.driver.trip) == (DriverMode.FOLLOWING, None)
+    assert fallen.driver.warnings[0].startswith("tilt: ")
     return fallen
 
 
@@ -44,11 +45,6 @@ def test_where_it_is_allowed_a_tilted_robot_follows_nobody_without_a_request(fal
     assert fallen.driver.target_refusal
     fallen.run(0.5, fallen.position)
     assert fallen.damped
-
-
-def test_on_request_a_tilted_robot_follows(recovering):
-    assert recovering.driver.trip is None
-    assert any(warning.startswith("tilt: ") for warning in recovering.driver.warnings)
 
 
 def test_nothing_is_refused_from_the_request_until_it_expires(fallen):

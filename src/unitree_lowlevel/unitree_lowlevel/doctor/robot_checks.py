@@ -25,6 +25,7 @@ from unitree_lowlevel.codec import (
 from unitree_lowlevel.doctor import Outcome, failed, ok, warning
 from unitree_lowlevel.network import Address
 from unitree_lowlevel.safety.checks import RobotChecks, Severity
+from unitree_lowlevel.safety.link import PacketLoss
 from unitree_lowlevel.transport import Transport, TransportCounters
 
 _POLL = 0.0003  # [s] between two receptions
@@ -37,7 +38,6 @@ MOTORS_OFF = LowCommand(np.full(12, OFF, dtype=np.uint8), np.full(12, POSITION_S
 _GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; the lower one suffices for a policy at 50 Hz
 _BROKEN_FRACTION = 0.05  # of the packets
 _SLOW_ANSWER = 10.0  # [ms]
-_SHORT_STEPS = 0.1  # quantile of the steps of the board's clock that equals its period
 _LENGTH_ERROR = 0.02  # of a unit quaternion
 _NORM_ERROR = 1.0  # [m/s^2] of an accelerometer at rest
 _ANGLE_ERROR = 0.15  # [rad] between the vertical of quaternion and accelerometer
@@ -59,7 +59,8 @@ class Recording:
 
     states: the newest valid one of each reception. lateness: of every command (m,) [s], caused by this computer.
     unasked: number of states in a pause without commands. answer_times: from single commands to answers [s], empty
-    if states come unasked. counters: of the transport, at the end of the commands.
+    if states come unasked. counters: of the transport, at the end of the commands. loss: fraction of lost states in the
+    last second, None if the recording is too short.
     """
 
     duration: float
@@ -68,6 +69,7 @@ class Recording:
     unasked: int
     answer_times: Array
     counters: TransportCounters
+    loss: float | None
 
     @property
     def newest(self) -> LowState:
@@ -89,12 +91,15 @@ def record(transport: Transport, seconds: float) -> Recording:
     """Exchange packets with the robot through an open transport; takes up to 3 s more than `seconds`."""
     states: list[LowState] = []
     lateness: list[float] = []
+    loss = PacketLoss(PERIOD)
     start = due = time.monotonic()
     while (now := time.monotonic()) < start + seconds:
         if now >= due:
             lateness.append(now - due)
             transport.send(MOTORS_OFF)
             due = max(due + PERIOD, now)
+            if states:
+                loss.update(now, states[-1].tick, 0, transport.counters)
         if (reception := transport.receive()) is not None:
             states.append(reception.state)
         time.sleep(_POLL)
@@ -102,7 +107,7 @@ def record(transport: Transport, seconds: float) -> Recording:
     counters = replace(transport.counters, rejected=dict(transport.counters.rejected))
     unasked = _unasked(transport) if states else 0
     answer_times = _answer_times(transport) if states and not unasked else np.zeros(0)
-    return Recording(duration, states, np.array(lateness), unasked, answer_times, counters)
+    return Recording(duration, states, np.array(lateness), unasked, answer_times, counters, loss.share)
 
 
 def watch_joints(transport: Transport, seconds: float) -> list[str]:
@@ -225,31 +230,15 @@ def _check_rate(recording: Recording) -> Outcome:
 
 
 def _check_loss(recording: Recording, robot: Robot) -> Outcome:
-    counters, loss = recording.counters, _lost_fraction(recording)
+    counters, loss = recording.counters, recording.loss
+    if loss is None:
+        return ok("not measured in so short a time")
     found = f"{loss:.1%} of the states are lost, {counters.duplicates} duplicates, {counters.old} overtaken"
     if loss >= robot.safety.max_packet_loss:
         return failed(f"{found}: the bridge would trip; replace the cable, leave Wi-Fi")
     if loss >= robot.safety.packet_loss_warning or counters.old:
         return warning(f"{found}: check cable, connectors and switch")
     return ok(found)
-
-
-def _lost_fraction(recording: Recording) -> float:
-    """Return the fraction of lost states.
-
-    The ticks of a free-running board advance with its clock. Lost states and a slow computer make steps longer, so the
-    short steps are its period. From a board that answers, one state is due for every command.
-    """
-    counters, ticks = recording.counters, recording.ticks
-    steps = np.diff(ticks)
-    steps = steps[steps > 0]
-    if not recording.runs_free:
-        due = float(counters.sent)
-    elif steps.size and not counters.restarts:
-        due = 1.0 + float(ticks[-1] - ticks[0]) / float(np.quantile(steps, _SHORT_STEPS))
-    else:
-        return 0.0
-    return max(0.0, 1.0 - (counters.received - counters.duplicates) / due)
 
 
 def check_round_trip(recording: Recording) -> Outcome:
