@@ -11,25 +11,16 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from nav_msgs.msg import Odometry
 from rosidl_parser.definition import AbstractNestedType, NamespacedType
-from sensor_msgs.msg import JointState, PointCloud2
+from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
-from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
 from fcnet_core.urdf import BASE_FRAME
+from fcnet_ros.topics import TOPICS
 
 CONFIG = Path(ROBOT_FOLDER).parent
-TYPES = {
-    "joint_states": JointState,
-    "odom": Odometry,
-    "joint_trajectory": JointTrajectory,
-    "robot_fault": String,
-    "controller/mode": String,
-    "robot_description": String,
-    "terrain": PointCloud2,
-    "diagnostics": DiagnosticArray,
-}
+TYPES = {topic.name.lstrip("/"): topic.kind for topic in TOPICS}
 # What a display of rviz_default_plugins (plugins_description.xml, jazzy) listens to, under which property.
 DISPLAYS = {
     "Grid": {}, "TF": {}, "RobotModel": {"Description Topic": String}, "Odometry": {"Topic": Odometry},

@@ -112,7 +112,7 @@ def test_once_upright_the_tilt_counts_again(bench):
 @pytest.mark.parametrize("request_name", ["walk", "lie_down"])
 def test_a_recovering_robot_does_nothing_else(bench, request_name):
     fallen(bench).core.recover(bench.now)
-    with pytest.raises(FcnetError, match="recovering"):
+    with pytest.raises(FcnetError):
         getattr(bench.core, request_name)()
     bench.core.recover(bench.now)
     bench.run(0.1)
