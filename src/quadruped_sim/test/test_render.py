@@ -1,11 +1,10 @@
-"""`fcnet render`: pictures of policies and bags, and errors."""
+"""`fcnet render`: pictures of policies, and errors."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import mujoco
 import numpy as np
@@ -17,13 +16,10 @@ from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import load_model, save_model, shipped_model
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat, named_terrain
-from quadruped_sim.render import recorded
 from quadruped_sim.render.appearance import display_model
-from quadruped_sim.render.recorded import trajectory_of_bag
 from quadruped_sim.render.renderer import offscreen_context
 from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
 
-BAG = Path(__file__).resolve().parents[3] / "docs" / "examples" / "aliengo_walk"
 SMALL = ["--size", "64x48", "--fps", "10"]
 
 
@@ -65,28 +61,6 @@ def test_a_policy_becomes_a_gif_a_film_or_a_picture(policy, tmp_path, capsys):
     assert np.ptp(seen[16:32, 16:48]) > 100  # a light robot with dark joints
 
 
-@pytest.mark.usefixtures("opengl")
-def test_a_bag_becomes_a_gif(tmp_path):
-    output = tmp_path / "new" / "recorded.gif"
-    arguments = ["--from", "0.2", "--seconds", "0.2", "--camera", "top"]
-    assert main(["render", str(BAG), "-o", str(output), *arguments, *SMALL]) == 0
-    with Image.open(output) as gif:
-        assert gif.n_frames == 2
-
-
-def test_a_bag_is_shown_where_its_odometry_says_and_without_it_the_legs_give_nearly_the_same_path(monkeypatch):
-    by_odometry = trajectory_of_bag(BAG, None, None, 3.0, 4.0)
-    monkeypatch.setattr(recorded, "_odometry", lambda *_: None)
-    by_legs = trajectory_of_bag(BAG, None, None, 3.0, 4.0)
-    assert len(by_odometry) == 200
-    assert 0.4 < by_odometry.contact.mean() < 1.0
-    assert np.abs(by_odometry.commanded).max() > 0.1
-    np.testing.assert_array_equal(by_legs.joints, by_odometry.joints)
-    lengths = [np.linalg.norm(np.diff(each.position[:, :2], axis=0), axis=1).sum() for each in (by_legs, by_odometry)]
-    assert lengths[0] == pytest.approx(lengths[1], rel=0.2) and lengths[1] > 0.5
-    assert np.percentile(np.abs(by_legs.position[:, 2] - by_odometry.position[:, 2]), 95) < 0.02
-
-
 def test_what_is_seen_has_the_joints_of_the_physics_and_touches_nothing(robot):
     terrain = named_terrain("rough")
     seen, physics = display_model(robot, terrain, 64, 48), build_model(robot, terrain, 0.004)
@@ -109,7 +83,6 @@ def test_what_is_seen_has_the_joints_of_the_physics_and_touches_nothing(robot):
     ("arguments", "named"),
     [
         ("nowhere", "nowhere"),
-        (".", "metadata.yaml"),
         ("MODEL -o a.webm", "a.webm"),
         ("MODEL --camera below", "below"),
         ("MODEL --terrain moon", "moon"),
@@ -120,14 +93,11 @@ def test_what_is_seen_has_the_joints_of_the_physics_and_touches_nothing(robot):
         ("MODEL --commands 2:vx=nan", "nan"),
         ("MODEL --commands vx=1", "vx=1"),
         ("MODEL --commands 0.2: --from 5", "--from"),
-        ("BAG --commands 1:vx=1", "--commands"),
-        ("BAG --from 500", "--from"),
     ],
 )
 def test_wrong_use_is_refused_by_its_name_and_writes_nothing(arguments, named, policy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    places = {"MODEL": str(policy), "BAG": str(BAG)}
-    assert main(["render", "-o", "a.gif", *(places.get(word, word) for word in arguments.split())]) == USAGE_ERROR
+    assert main(["render", "-o", "a.gif", *arguments.replace("MODEL", str(policy)).split()]) == USAGE_ERROR
     assert named in capsys.readouterr().err
     assert not list(tmp_path.glob("a.*"))
 

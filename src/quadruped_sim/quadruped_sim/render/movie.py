@@ -45,7 +45,7 @@ def captioned(image: Image.Image, commanded: Array, measured: Array) -> Image.Im
 
 
 def _number(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}" if np.isfinite(value) else "?"  # 0, not -0
+    return f"{round(value, 2) + 0.0:.2f}"  # 0, not -0
 
 
 def _png(images: Iterable[Image.Image], rate: float) -> bytes:

@@ -28,8 +28,7 @@ NEAR = 0.01  # [m] a foot that is as near to the ground touches it
 @dataclass(frozen=True)
 class Trajectory:
     """A robot at N times, `period` [s] apart: position (N, 3) [m] and orientation (N, 4) x, y, z, w of the trunk in the
-    world, joints (N, 12) [rad]; commanded and measured velocity (N, 3): forward, sideways [m/s] and yaw rate [rad/s],
-    NaN if unknown.
+    world, joints (N, 12) [rad]; commanded and measured velocity (N, 3): forward, sideways [m/s] and yaw rate [rad/s].
     """
 
     robot: Robot

@@ -1,4 +1,4 @@
-"""fcnet render: a GIF, film or picture of a policy in the simulator or of a bag."""
+"""fcnet render: a GIF, film or picture of a policy in the simulator."""
 
 from __future__ import annotations
 
@@ -15,30 +15,26 @@ from tqdm import tqdm
 from fcnet_core import counted
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import NotNegative, check_writable, option, write_whole
-from fcnet_core.model_file import find_model, load_model
+from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.physics.placement import StartPose
-from quadruped_sim.physics.terrain import Flat, named_terrain
+from quadruped_sim.physics.terrain import named_terrain
 from quadruped_sim.render.movie import captioned, film_writer
-from quadruped_sim.render.recorded import trajectory_of_bag
 from quadruped_sim.render.renderer import Renderer, camera_named
 from quadruped_sim.render.trajectory import LONGEST, Trajectory, averaged, parse_phase, trajectory_of_policy
 from quadruped_sim.rollout import check_walks_here
 
-SUMMARY = "render a policy in the simulator, or a bag, as a GIF, film or picture"
+SUMMARY = "render a policy in the simulator as a GIF, film or picture"
 EPILOG = """
-A policy walks in the simulator and follows --commands. A bag shows the recorded robot; if it has no odom, its path is
-estimated from the legs. No display is needed. OpenGL is required; Mesa's software renderer is
-sufficient (Debian, Ubuntu: apt install libegl1 libgl1). MUJOCO_GL=osmesa or glfw selects another backend.
+A policy walks in the simulator and follows --commands. `fcnet replay BAG --report` plays a bag back. No display is
+needed. OpenGL is required; Mesa's software renderer is sufficient (Debian, Ubuntu: apt install libegl1 libgl1).
+MUJOCO_GL=osmesa or glfw selects another backend.
 
 examples:
   fcnet render models/aliengo.safetensors -o walk.gif --terrain stairs_up
   fcnet render models/aliengo.safetensors -o run.mp4 --commands 2:vx=0.5 5:vx=2.0 2: --camera side
   fcnet render models/a1.safetensors -o recovery.gif --start on_back
-  fcnet render docs/examples/aliengo_walk -o bag.gif --from 2 --seconds 6
 """
-ONLY_FOR = {"commands": "a policy", "start": "a policy", "robot": "a bag"}
-SOURCES = "a policy (a file, a run, or a name of `fcnet list models`) or a bag"
 DEFAULT_COMMANDS = ["8:vx=0.6"]
 Length = Annotated[float, Meta(ge=0.02, le=LONGEST)]  # [s]
 Rate = Annotated[float, Meta(ge=1, le=100)]  # [Hz]
@@ -47,7 +43,7 @@ STRIDE = 0.4  # [s] over which measured velocities are averaged
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("source", type=Path, metavar="MODEL|BAG", help=SOURCES)
+    parser.add_argument("model", type=Path, metavar="MODEL", help="a file, a run or a name of `fcnet list models`")
     parser.add_argument(
         "-o",
         "--out",
@@ -56,22 +52,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="output file: .gif or .mp4, or .png for a still of the last control period",
     )
-    parser.add_argument("--terrain", metavar="NAME|FILE", help="the ground (default: flat)")
+    parser.add_argument("--terrain", default="flat", metavar="NAME|FILE", help="the ground (default: flat)")
     parser.add_argument(
         "--commands",
         nargs="+",
         metavar="SECONDS:FIELD=VALUE,...",
-        help=f"commands of a policy, one after the other (default: {' '.join(DEFAULT_COMMANDS)})",
+        default=DEFAULT_COMMANDS,
+        help=f"commands, one after the other (default: {' '.join(DEFAULT_COMMANDS)})",
     )
-    parser.add_argument("--start", metavar="POSE", help="start pose of a policy: standing (default), lying or on_back")
-    parser.add_argument("--robot", metavar="NAME", help="robot of a bag that does not name it")
+    parser.add_argument(
+        "--start", default="standing", metavar="POSE", help="start pose: standing (default), lying or on_back"
+    )
     parser.add_argument(
         "--from",
         dest="begin",
         type=option(NotNegative),
         default=0.0,
         metavar="S",
-        help="start of the film in the recording (default: 0)",
+        help="start of the film in the walk (default: 0)",
     )
     parser.add_argument(
         "--seconds", type=option(Length), default=20.0, metavar="S", help="maximum duration (default: 20)"
@@ -105,27 +103,15 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _trajectory(args: argparse.Namespace) -> Trajectory:
-    """Return the trajectory of the policy or bag."""
-    source, terrain = args.source, named_terrain(args.terrain) if args.terrain else None
-    if find_model(source):
-        kind = "a policy"
-    elif source.exists():
-        kind = "a bag"
-    else:
-        raise SimulationError(f"there is no {source}; give {SOURCES}")
-    for name, whose in ONLY_FOR.items():
-        if getattr(args, name) is not None and whose != kind:
-            raise SimulationError(f"--{name} is for {whose}, and {source} is {kind}; leave it out")
-    if kind == "a bag":
-        return trajectory_of_bag(source, terrain, args.robot, args.begin, args.seconds)
+    """Return the walk of the policy."""
     starts: dict[str, StartPose] = {pose: pose for pose in get_args(StartPose)}
-    if (start := args.start or "standing") not in starts:
-        raise SimulationError(f"there is no start {start!r}; choose one of {', '.join(starts)}")
-    model = load_model(source)
+    if args.start not in starts:
+        raise SimulationError(f"there is no start {args.start!r}; choose one of {', '.join(starts)}")
+    terrain, phases = named_terrain(args.terrain), [parse_phase(text) for text in args.commands]
+    model = load_model(args.model)
     robot = load_robot(model.card.robot)
     check_walks_here(model, robot)
-    phases = [parse_phase(text) for text in args.commands or DEFAULT_COMMANDS]
-    trajectory = trajectory_of_policy(robot, model, terrain or Flat(), phases, starts[start])
+    trajectory = trajectory_of_policy(robot, model, terrain, phases, starts[args.start])
     return trajectory.part(args.begin, args.seconds)
 
 
