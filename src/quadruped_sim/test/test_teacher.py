@@ -1,4 +1,4 @@
-"""The teacher: observations, reward, training, and that it has no memory."""
+"""The teacher: observations, reward, training; it has no memory, and drives a robot and its mirror image alike."""
 
 from __future__ import annotations
 
@@ -8,26 +8,32 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+import torch
+from gymnasium.spaces import Box
 from msgspec.structs import replace
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.model_file import load_model
-from fcnet_core.robot import Robot
+from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.observation import LAYOUT
+from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from quadruped_sim.collection import CollectionPlan, jobs
-from quadruped_sim.physics.randomization import TYPICAL
+from quadruped_sim.physics.randomization import NOMINAL, TYPICAL
 from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
-from quadruped_sim.teacher.network import TeacherPPO
+from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
 from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_PARTS, TEACHER_SIZE, PrivilegedState
 from quadruped_sim.teacher.reward import FIELD, TeacherReward
+from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
 from quadruped_sim.trot_expert import PARAMETERS
 
 WALK = SetpointRanges(always={"vx": (0.3, 0.6)})
+TO_THE_LEFT = SetpointRanges(always=dict.fromkeys(SETPOINT_FIELDS[:6], (0.1, 0.1)))
+SIDEWAYS = [SETPOINT_FIELDS.index(field) for field in ("vy", "yaw_rate", "roll")]
 PLAN = {
     "robot": "aliengo",
     "shards": 2,
@@ -48,6 +54,10 @@ def rollout(aliengo):
 def privileged(rollout: Rollout) -> PrivilegedState:
     simulation = rollout.simulation
     return PrivilegedState(simulation, LegKinematics(simulation.robot), simulation.state())
+
+
+def seen_in(rollout: Rollout) -> np.ndarray:
+    return privileged(rollout).teacher_observation(rollout)
 
 
 def test_the_state_is_in_the_frame_of_the_heading(rollout):
@@ -176,6 +186,80 @@ def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
     np.testing.assert_allclose(sent, np.clip(aliengo.stand_pose + ACTION_UNIT * advice, aliengo.lower, aliengo.upper))
 
 
+@pytest.fixture
+def pair(aliengo) -> Rollout:
+    """A robot that turns and leans to the left, and its mirror image half a stride on."""
+    rollout = Rollout(aliengo, 2, Flat(), TO_THE_LEFT, NOMINAL, seed=3)
+    rollout.simulation.drawn.com[:] = (0.01, 0.02, 0.03), (0.01, -0.02, 0.03)
+    shaper, lean = rollout.shaper, np.array([0.03, 0.02, 0.04])
+    for setpoint in (shaper.requested, shaper.target, shaper.setpoint):
+        setpoint[:, :6] = 0.1
+        setpoint[1, SIDEWAYS] = -0.1
+    shaper.clock.phase[:] = 0.2, 0.7
+    shaper.clock.walking[:] = True
+    joints = np.random.default_rng(0).uniform(-0.1, 0.1, (1, 12)) + aliengo.stand_pose
+    both = np.concatenate([joints, mirrored(joints, ACTION)])
+    rollout.last_action, rollout.previous_action = both, 0.9 * both
+    for data, side, angles in zip(rollout.simulation.data, (1.0, -1.0), both, strict=True):
+        data.qpos[3:7] = 1.0, side * lean[0], lean[1], side * lean[2]
+        data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
+        data.qpos[7:], data.qvel[6:] = angles, 3.0 * angles
+        data.qvel[:6] = 0.3, side * 0.2, 0.1, side * 0.5, 0.4, side * 0.3
+    return rollout
+
+
+def test_what_a_robot_and_its_mirror_image_see_are_mirror_images(pair):
+    robot, image = seen_in(pair)
+    assert np.abs(robot - image).max() > 0.1
+    np.testing.assert_allclose(image, mirrored(robot, OBSERVATION), atol=1e-5)
+    np.testing.assert_array_equal(mirrored(mirrored(robot, OBSERVATION), OBSERVATION), robot)
+    for stand in (load_robot(name).stand_pose for name in ("aliengo", "a1")):  # actions count from there
+        np.testing.assert_array_equal(mirrored(stand, ACTION), stand)
+
+
+def test_mirrored_robots_fall_alike(aliengo):
+    """The physics, by which the signs above are more than a convention."""
+    rollout = Rollout(aliengo, 2, Flat(), TO_THE_LEFT, NOMINAL, seed=3)
+    targets = aliengo.stand_pose + np.random.default_rng(1).uniform(-0.3, 0.3, (1, 12))
+    for _ in range(10):
+        rollout.send(np.concatenate([targets, mirrored(targets, ACTION)]))
+    robot, image = seen_in(rollout)
+    at = LAYOUT["command"].start  # the command is the same for both
+    off = (image - mirrored(robot, OBSERVATION))[:at]
+    assert np.linalg.norm(off) < 0.1 * np.linalg.norm((image - robot)[:at])
+
+
+def test_a_teacher_drives_both_alike_whatever_its_network_has_learned(aliengo, pair, teacher):
+    expert, simulation = TeacherExpert(teacher, aliengo, 2), pair.simulation
+    robot, image = expert.act(simulation.state(), pair)
+    assert np.abs(robot - image).max() > 0.01
+    np.testing.assert_allclose(image, mirrored(robot, ACTION), atol=1e-6)
+
+
+def test_the_actor_that_learns_is_the_teacher_that_acts(aliengo, pair):
+    rng = np.random.default_rng(2)
+    policy = TeacherPolicy(
+        Box(-np.inf, np.inf, (CRITIC_SIZE,)),
+        Box(-6, 6, (12,)),
+        lambda _: 1e-4,
+        hidden=(16,),
+        critic_learning_rate=1e-3,
+        features_extractor_class=Normalised,
+        features_extractor_kwargs={
+            "mean": rng.normal(0, 0.1, CRITIC_SIZE).astype(np.float32),
+            "deviation": np.ones(CRITIC_SIZE, np.float32),
+        },
+    )
+    expert = TeacherExpert(teacher_model(policy, aliengo, {}), aliengo, 2)
+    observation = np.concatenate([seen_in(pair), np.zeros((2, CRITIC_SIZE - TEACHER_SIZE), np.float32)], axis=1)
+    with torch.no_grad():
+        action = policy.mean_action(torch.as_tensor(observation)).numpy()
+        exploring, _, _ = policy(torch.as_tensor(observation), deterministic=True)
+    targets = expert.act(pair.simulation.state(), pair)
+    np.testing.assert_allclose(aliengo.stand_pose + ACTION_UNIT * action, targets, atol=1e-6)
+    np.testing.assert_array_equal(exploring.numpy(), action)
+
+
 def test_a_teacher_is_made_continued_and_used_as_the_expert(tmp_path: Path, capsys):
     plan, settings, folder = tmp_path / "plan.yaml", tmp_path / "settings.yaml", tmp_path / "teacher"
     teacher, one = folder / "teacher.safetensors", ("--processes", "1")
@@ -203,7 +287,7 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(tmp_path: Path, caps
     plan.write_text(json.dumps(PLAN | {"robot": "a1"}))
     settings.write_text(json.dumps(SETTINGS | {"critic_rounds": 10**6}))
     other = ("teach", "--config", plan, "--settings", settings, "--out", tmp_path / "a1", "--minutes", "0.001", *one)
-    student = Path(__file__).parents[4] / "models" / "aliengo-mlp.safetensors"
+    student = shipped_model("aliengo-mlp")
     for init in (tmp_path / "absent", student):
         assert main([*map(str, other), "--init", str(init)]) == USAGE_ERROR
         assert capsys.readouterr().err.startswith("fcnet: ")

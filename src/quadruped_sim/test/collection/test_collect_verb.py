@@ -117,39 +117,38 @@ def test_wrong_use_is_refused_in_one_line(arguments: str, capsys: pytest.Capture
     assert capsys.readouterr().err.splitlines()[-1].startswith("fcnet: ")
 
 
-class Machines:
-    """A cluster of two machines with one core each: its address, and its worker processes."""
+class Machine:
+    """A cluster of one machine with two cores: its address, and its worker processes."""
 
     def __init__(self) -> None:
         from ray.cluster_utils import Cluster
 
-        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        self._cluster.add_node(num_cpus=1)
+        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+        self._raylet: int = self._cluster.head_node.all_processes["raylet"][0].process.pid
         self.address: str = self._cluster.address
         self.stop = self._cluster.shutdown
 
     def busy(self) -> list[int]:
         """Return the processes that are running a job."""
-        nodes = [node.all_processes["raylet"][0].process.pid for node in self._cluster.list_all_nodes()]
-        workers = [worker for node in nodes for worker in _children(node)]
+        workers = _children(self._raylet)
         return [worker for worker in workers if Path(f"/proc/{worker}/cmdline").read_bytes().startswith(b"ray::_run")]
 
 
 @pytest.fixture(scope="module")
-def machines() -> Iterator[Machines]:
-    machines = Machines()
-    yield machines
-    machines.stop()
+def cluster() -> Iterator[Machine]:
+    machine = Machine()
+    yield machine
+    machine.stop()
 
 
 def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local_run(
-    machines: Machines, fcnet: Start, while_running: Wait, plan: Path
+    cluster: Machine, fcnet: Start, while_running: Wait, plan: Path
 ) -> None:
     plan.write_text(yaml.safe_dump(PLAN | {"shards": 4, "seconds": 6}))
     arguments = ("collect", "--config", "plan.yaml", "--out")
-    far = fcnet(*arguments, "far", "--ray", machines.address)
-    while_running(far, lambda: _shards("far") and machines.busy())
-    os.kill(machines.busy()[0], signal.SIGKILL)
+    far = fcnet(*arguments, "far", "--ray", cluster.address)
+    while_running(far, lambda: _shards("far") and cluster.busy())
+    os.kill(cluster.busy()[0], signal.SIGKILL)
     printed, errors = far.communicate(timeout=TIMEOUT)
     assert far.returncode == 0, errors
     assert "4 shards, 2,400 steps" in printed
@@ -160,11 +159,11 @@ def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local
 
 
 def test_an_evaluation_on_a_cluster_gives_the_results_of_a_local_one(
-    machines: Machines, standing_policy: PolicyModel
+    cluster: Machine, standing_policy: PolicyModel
 ) -> None:
     save_model(standing_policy, Path("policy.safetensors"))
     few = ("--scenarios", "stand,flat", "--episodes", "2", "--no-fail")
-    for file, *place in (("far.json", "--ray", machines.address), ("near.json", "--processes", "1")):
+    for file, *place in (("far.json", "--ray", cluster.address), ("near.json", "--processes", "1")):
         assert main(["evaluate", "policy.safetensors", *few, "--json", file, *place]) == 0
     assert Path("far.json").read_bytes() == Path("near.json").read_bytes()
 

@@ -1,20 +1,32 @@
-"""Robots stand up and lie down on every terrain and get up after falls, with the code that the controller runs."""
+"""Robots stand up and lie down on every terrain and get up after falls, with the code that the controller runs; in
+batches some begin an episode lying, and those that stand already wait for them.
+"""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from fcnet_core.legs.recovery import Lying
 from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.evaluation.getting_up import FALLS, GROUNDS, IN_TIME, GettingUp
+from quadruped_sim.evaluation.lying_start import stand_up
+from quadruped_sim.physics.randomization import NOMINAL
+from quadruped_sim.physics.terrain import START, Slope, Stairs
+from quadruped_sim.rollout import Rollout, SetpointRanges
 
 SAG = 0.05  # [rad] on level ground
+LYING = np.array([True, True, False, True])  # robots of a batch
 REPEATS = 4  # of each kind of fall
 
 
-@pytest.mark.parametrize("number", [0, 5])
 @pytest.mark.parametrize(
-    "ground", ["flat", "rough", "slope_up", "slope_across_15", "slope_down_15", "stairs_up", "stairs_down", "obstacles"]
+    ("ground", "number"),  # the first four numbers head along the axes
+    [
+        *(("flat", 0), ("rough", 5), ("slope_up", 0), ("slope_across_15", 5), ("slope_down_15", 0), ("stairs_up", 5)),
+        *(("stairs_down", 0), ("obstacles", 5)),
+    ],
 )
 def test_a_robot_stands_up_holds_and_lies_down(robot, ground, number):
     start = GettingUp(robot.name, "stand_up", 7, 0).stand_up(ground, number)
@@ -50,3 +62,35 @@ def test_equal_episodes_have_equal_outcomes_and_terrains_and_falls_come_in_turn(
 def test_a_robot_that_cannot_carry_itself_has_failed(monkeypatch):
     monkeypatch.setattr("quadruped_sim.evaluation.getting_up.FRICTION", (0.01, 0.01))
     assert GettingUp("a1", "stand_up", 0, 0).stand_up("slope_up_15", 0).failure
+
+
+def _begin(robot, terrain):
+    rollout = Rollout(robot, len(LYING), terrain, SetpointRanges(), NOMINAL, seed=5)
+    before = rollout.simulation.state()
+    failed = stand_up(rollout, LYING, np.random.default_rng(0))
+    return rollout.simulation, before, failed
+
+
+def test_on_a_slope_they_lie_on_the_incline_at_any_heading_and_stand_up_there(aliengo):
+    simulation, before, failed = _begin(aliengo, Slope(-12.0))
+    assert not failed.any() and simulation.active.all()
+    after = simulation.state()
+    assert (after.position[LYING, 0] > START + 4.0).all()
+    ground = simulation.terrain.height(after.position[:, 0], after.position[:, 1])
+    assert (after.position[:, 2] - ground > 0.8 * aliengo.nominal_height).all()
+    assert np.ptp(roll_pitch_yaw(after.orientation)[LYING, 2]) > 0.5
+    np.testing.assert_array_equal(after.position[~LYING], before.position[~LYING])
+
+
+def test_before_stairs_they_lie_at_the_start_and_head_ahead(robot):
+    simulation, _, failed = _begin(robot, Stairs(0.1))
+    assert not failed.any()
+    state = simulation.state()
+    np.testing.assert_allclose(state.position[:, :2], 0.0, atol=0.15)
+    np.testing.assert_allclose(roll_pitch_yaw(state.orientation)[:, 2], 0.0, atol=0.2)
+
+
+def test_without_any_that_lies_nothing_moves(aliengo):
+    rollout = Rollout(aliengo, 2, Stairs(0.1), SetpointRanges(), NOMINAL, seed=5)
+    assert not stand_up(rollout, np.zeros(2, dtype=bool), np.random.default_rng(0)).any()
+    assert [data.time for data in rollout.simulation.data] == pytest.approx([0.0, 0.0])
