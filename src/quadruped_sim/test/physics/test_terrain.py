@@ -76,12 +76,13 @@ def test_unknown_terrains_are_refused_with_the_known_ones(make, named):
 
 def test_a_yaml_file_is_a_terrain(tmp_path):
     path = tmp_path / "ground.yaml"
-    path.write_text("kind: stairs\nrise: 0.1\nrun: 0.35\n")
-    assert named_terrain(str(path)) == Stairs(0.1, 0.35)
-    path.write_text("{kind: rough, amplitude: 0.05}")
-    assert named_terrain(str(path), seed=4) == Rough(0.05, 4)
-    path.write_text("{kind: rough, amplitude: 0.05, seed: 7}")
-    assert named_terrain(str(path), seed=4) == Rough(0.05, 7)
+    for text, terrain in (
+        ("kind: stairs\nrise: 0.1\nrun: 0.35\n", Stairs(0.1, 0.35)),
+        ("{kind: rough, amplitude: 0.05}", Rough(0.05, 4)),
+        ("{kind: rough, amplitude: 0.05, seed: 7}", Rough(0.05, 7)),
+    ):
+        path.write_text(text)
+        assert named_terrain(str(path), seed=4) == terrain
 
 
 @pytest.mark.parametrize(
