@@ -17,6 +17,8 @@ from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import GRAVITY, matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 
+FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
+
 
 @dataclass(frozen=True)
 class TrotParameters:
@@ -40,6 +42,11 @@ class TrotParameters:
     yaw_gain: float = 7.0
     friction: float = 0.3  # assumed of the ground: modest, so that a slippery floor is survived
     slope_rate: float = 0.08
+
+    def duty_of(self, setpoint: Array, speed_knee: float) -> Array:
+        """Return the share of the stride (B,) on the ground for setpoints (B, 9) and the gait's knee speed [m/s]."""
+        speed = np.hypot(setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]])
+        return self.duty - self.duty_gain * np.maximum(speed - speed_knee, 0.0)
 
 
 # The light A1 strides faster for its size: it may lean harder on the ground and must correct its footholds less.
@@ -81,7 +88,6 @@ def _grasp(feet: Array, stance: Mask) -> Array:
 
 
 PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move together
-FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 
 
 class TrotExpert:
@@ -116,7 +122,7 @@ class TrotExpert:
         self._begin(view)
         setpoint = shaper.setpoint
         frequency = shaper.clock.frequency(setpoint)
-        duty = self._duty(setpoint)
+        duty = self.parameters.duty_of(setpoint, self.robot.gait.speed_knee)
         turned = self._switch_stance(view, shaper, duty)
         self._feel_slope(view)
         slope = np.sign(self._slope) * np.maximum(np.abs(self._slope) - 0.02, 0.0)
@@ -142,10 +148,6 @@ class TrotExpert:
             self._joints[fresh] = view.joints[fresh]
             self._velocity[fresh] = view.velocity[fresh]
             fresh[:] = False
-
-    def _duty(self, setpoint: Array) -> Array:
-        speed = np.hypot(setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]])
-        return self.parameters.duty - self.parameters.duty_gain * np.maximum(speed - self.robot.gait.speed_knee, 0.0)
 
     def _switch_stance(self, view: _View, shaper: CommandShaper, duty: Array) -> Mask:
         """Choose the feet in stance; return the feet (B, 4) that have just landed or lifted."""

@@ -12,13 +12,12 @@ from collections import Counter
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.robot import Robot
 from quadruped_sim.evaluation.gait_quality import CONTACT_FORCE
 from quadruped_sim.physics.simulation import SENSORS
 from quadruped_sim.teacher.privileged import PrivilegedState
-from quadruped_sim.trot_expert import PARAMETERS, PHASE_OFFSET, TrotParameters
+from quadruped_sim.trot_expert import FIELD, PARAMETERS, PHASE_OFFSET, TrotParameters
 
-FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 AVERAGING = 0.06  # share of the newest error in the running average: 0.33 s
 NEAR_GROUND = 0.03  # [m] of a foot: it shall land gently, or it bounces
 NEARLY = 0.95  # of what a motor can give
@@ -45,9 +44,7 @@ class TeacherReward:
 
     def swing(self, setpoint: Array, phase: Array, walking: Mask) -> Array:
         """Return the progress of each foot (B, 4) in its swing by the clock, above 0 to 1; -1 in stance."""
-        speed = np.hypot(setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]])
-        above = np.maximum(speed - self._robot.gait.speed_knee, 0.0)
-        duty = (self._gait.duty - self._gait.duty_gain * above)[:, None]
+        duty = self._gait.duty_of(setpoint, self._robot.gait.speed_knee)[:, None]
         swing = ((phase[:, None] + PHASE_OFFSET) % 1.0 - duty) / (1 - duty)
         return np.where(walking[:, None] & (swing > 0.0), swing, -1.0)
 
