@@ -1,11 +1,11 @@
-"""Exports datasets as LeRobotDataset v3.0 and imports them without loss, with one shard in memory at a time.
+"""Exports datasets as LeRobotDataset v3.0, with one shard in memory at a time.
 
     FOLDER/meta/info.json                               type, shape and entries of every feature; rate; counts
     FOLDER/meta/stats.json                              mean, std, min, max and count of every feature
     FOLDER/meta/tasks.parquet                           the task, one for all episodes
     FOLDER/meta/episodes/chunk-000/file-000.parquet     an episode a row: where it is, and its statistics
     FOLDER/data/chunk-000/file-000.parquet              a step a row, a shard a file
-    FOLDER/meta/fcnet.json                              the manifest; sequences and job of every shard
+    FOLDER/meta/fcnet.json                              the manifest, with the source of the data
 
 `observation` is LeRobot's observation.state, `action` its action, `reward` its next.reward; every other array, and
 `first`, is a feature fcnet.NAME. LeRobot's own columns follow from them. Pages of the data carry checksums.
@@ -23,19 +23,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
-from msgspec import Struct
 
 from fcnet_core.arrays import Array, ArraySpec, Rows
-from fcnet_core.errors import FcnetError
-from fcnet_core.files import Count, new_folder, read_file, write_whole
-from fcnet_core.learning.dataset import FIRST, LARGEST_JSON, Dataset, DatasetWriter, Manifest, Shard
+from fcnet_core.files import new_folder, write_whole
+from fcnet_core.learning.dataset import FIRST, Dataset, Manifest, Shard
 from fcnet_replay.datasets.summary import entry_names
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a folder
 DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 EPISODES = "meta/episodes/chunk-000/file-000.parquet"
-FACTS = "meta/fcnet.json"
 NAMES = {"observation": "observation.state", "action": "action", "reward": "next.reward"}  # others: fcnet.NAME
 # Columns that LeRobot asks for and that follow from the others.
 DERIVED = {
@@ -49,26 +46,9 @@ DERIVED = {
 Columns = Mapping[str, npt.NDArray[Any]]  # feature -> (N, ...)
 
 
-class _ShardFacts(Struct, frozen=True, forbid_unknown_fields=True):
-    """number: of the shard in its folder; sequences: their number and length; job: how the shard was made."""
-
-    number: int
-    sequences: tuple[Count, Count]
-    job: dict[str, Any]
-
-
-class _Facts(Struct, frozen=True, forbid_unknown_fields=True):
-    """Content of meta/fcnet.json; the n-th shard is the n-th file of data."""
-
-    manifest: Manifest
-    shards: list[_ShardFacts]
-    format_version: int = 1
-
-
 def export_dataset(source: Path, folder: Path) -> tuple[int, int]:
     """Write the dataset `source` as the new LeRobot folder `folder`; return the numbers of steps and episodes."""
     data = Dataset(source)
-    facts = _Facts(data.manifest, [])
     rows: dict[str, list[Any]] = {}
     with new_folder(folder) as partial:
         steps = episodes = 0
@@ -79,28 +59,13 @@ def export_dataset(source: Path, folder: Path) -> tuple[int, int]:
             ends = np.append(begins[1:], shard.steps)
             for name, values in _episode_rows(columns, begins, ends, place, _task(data.manifest)).items():
                 rows.setdefault(name, []).extend(values)
-            facts.shards.append(_ShardFacts(int(shard.path.name.split("-")[1]), shard.sequences, shard.job))
             steps, episodes = steps + shard.steps, episodes + len(begins)
         _write_parquet(partial / EPISODES, {name: pa.array(values) for name, values in rows.items()})
         _write_tasks(partial / "meta/tasks.parquet", _task(data.manifest))
         _write_json(partial / "meta/stats.json", {name: _joined(rows, name) for name in _features(data.manifest)})
         _write_json(partial / "meta/info.json", _info(data.manifest, steps, episodes))
-        _write_json(partial / FACTS, msgspec.to_builtins(facts))
+        _write_json(partial / "meta/fcnet.json", msgspec.to_builtins(data.manifest))
     return steps, episodes
-
-
-def import_dataset(source: Path, folder: Path) -> DatasetWriter:
-    """Restore the dataset that `export_dataset` wrote to `source` as the new folder `folder`.
-
-    Raises FcnetError if `source` was not exported, or is damaged or changed.
-    """
-    facts = _read_facts(source)
-    with new_folder(folder) as partial:
-        writer = DatasetWriter(partial, facts.manifest)
-        for file, shard in enumerate(facts.shards):
-            path = source / DATA.format(chunk_index=file // CHUNK, file_index=file % CHUNK)
-            writer.write_shard(shard.number, shard.job, **_read_arrays(path, facts.manifest, shard.sequences))
-    return writer
 
 
 def _stored(manifest: Manifest) -> dict[str, ArraySpec]:
@@ -248,53 +213,3 @@ def _write_tasks(path: Path, task: str) -> None:
 
 def _write_json(path: Path, content: Any) -> None:
     write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
-
-
-def _read_facts(folder: Path) -> _Facts:
-    """Read meta/fcnet.json. Raises FcnetError if it does not match meta/info.json."""
-    if not (folder / "meta/info.json").is_file():
-        raise FcnetError(f"{folder} is no folder of LeRobot (it has no meta/info.json); give one that was exported")
-    if not (folder / FACTS).is_file():
-        raise FcnetError(f"{folder} was not written by `fcnet dataset export` (it has no {FACTS}); give one that was")
-    try:
-        facts = msgspec.convert(json.loads(read_file(folder / FACTS, "file", LARGEST_JSON)), _Facts)
-        info = msgspec.convert(json.loads(read_file(folder / "meta/info.json", "file", LARGEST_JSON)), dict[str, Any])
-    except FcnetError:
-        raise
-    except (ValueError, RecursionError) as error:
-        raise FcnetError(f"a file in {folder / 'meta'} is damaged ({error}); export the dataset again") from error
-    if facts.format_version != 1:
-        raise FcnetError(f"{folder / FACTS} has version {facts.format_version}, expected 1; update fcnet")
-    if info.get("codebase_version") != VERSION:
-        raise FcnetError(
-            f"{folder} is of LeRobot's {info.get('codebase_version')}, expected {VERSION}; export it again"
-        )
-    steps = sum(shard.sequences[0] * shard.sequences[1] for shard in facts.shards)
-    if (found := info.get("total_frames")) != steps:
-        raise FcnetError(f"{folder} has {found} steps, {steps} were exported: it was changed since; export it again")
-    return facts
-
-
-def _read_arrays(path: Path, manifest: Manifest, sequences: tuple[int, int]) -> dict[str, npt.NDArray[Any]]:
-    """Read the arrays (S, T, ...) of one shard. Raises FcnetError if the file is damaged or was changed."""
-    specs = _stored(manifest)
-    try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            table = file.read([_feature(name) for name in specs])
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise FcnetError(f"{path} is missing or damaged ({reason}); copy or export it again") from error
-    arrays = {}
-    for name, spec in specs.items():
-        feature = _feature(name)
-        column = table[feature].combine_chunks() if feature in table.column_names else None
-        expected = (sequences[0] * sequences[1], _arrow_type(spec.dtype, spec.shape), 0)
-        if column is None or (len(column), column.type, column.null_count) != expected:
-            found = "none" if column is None else f"{len(column)} of {column.type}, {column.null_count} of them empty"
-            raise FcnetError(
-                f"{path} was changed: {feature} must be {expected[0]} rows of {expected[1]}, found {found}"
-            )
-        while pa.types.is_fixed_size_list(column.type):
-            column = column.flatten()
-        arrays[name] = column.to_numpy(zero_copy_only=False).reshape(*sequences, *spec.shape)
-    return arrays

@@ -1,4 +1,4 @@
-"""fcnet dataset: make datasets from bags; merge, split, describe, check, export and import datasets."""
+"""fcnet dataset: make datasets from bags; merge, split, describe, check and export datasets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fcnet_replay.verbs import add_source
 if TYPE_CHECKING:
     from fcnet_core.learning.dataset import DatasetWriter
 
-SUMMARY = "make datasets from bags; merge, split, describe, check, export and import datasets"
+SUMMARY = "make datasets from bags; merge, split, describe, check and export datasets"
 EPILOG = """
 A dataset is a folder, as `fcnet collect` writes it. `fcnet train` accepts several: --data data/aliengo --data
 data/walks:2. Existing folders are never overwritten. New folders are written to a temporary name and renamed when
@@ -32,7 +32,6 @@ examples:
   fcnet dataset merge data/aliengo data/walks -o data/all
   fcnet dataset split data/all --validation 0.1 --seed 0 -o data/parts
   fcnet dataset export data/all -o lerobot/all
-  fcnet dataset import lerobot/all -o data/again
 """
 MOST_FAULTS = 50  # printed for one folder
 
@@ -82,8 +81,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     validate.add_argument("--robot", metavar="NAME", help="expected robot (default: the robot in the manifest)")
     export = action("export", "write a dataset as LeRobotDataset v3.0", _export, None, "dataset")
     _add_out(export)
-    restore = action("import", "restore an exported dataset", _import, None, "folder written by `export`")
-    _add_out(restore)
 
 
 def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
@@ -168,7 +165,8 @@ def _validate(args: argparse.Namespace) -> int:
 
 
 def _export(args: argparse.Namespace) -> int:
-    _need_pyarrow()
+    if find_spec("pyarrow") is None:
+        raise FcnetError("this needs the Python package pyarrow: `pip install -r requirements/sharing.txt` installs it")
     from fcnet_replay.datasets.lerobot import export_dataset
 
     steps, episodes = export_dataset(args.data, args.out)
@@ -176,18 +174,6 @@ def _export(args: argparse.Namespace) -> int:
     return 0
 
 
-def _import(args: argparse.Namespace) -> int:
-    _need_pyarrow()
-    from fcnet_replay.datasets.lerobot import import_dataset
-
-    return _wrote(args.out, import_dataset(args.data, args.out))
-
-
 def _wrote(folder: Path, data: DatasetWriter) -> int:
     print(f"wrote {folder}: {counted(data.steps, 'step')} in {counted(data.shards, 'shard')}")
     return 0
-
-
-def _need_pyarrow() -> None:
-    if find_spec("pyarrow") is None:
-        raise FcnetError("this needs the Python package pyarrow: `pip install -r requirements/sharing.txt` installs it")
