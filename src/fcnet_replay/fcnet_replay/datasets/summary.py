@@ -10,19 +10,18 @@ from typing import Any
 import numpy as np
 
 from fcnet_core import counted
-from fcnet_core.arrays import Single
 from fcnet_core.control.command import COMMAND_SIZE, setpoints_of
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset, Manifest
-from fcnet_core.model_file import PolicyCard, find_model, load_model
+from fcnet_core.model_file import load_model
 from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.policies.normalisation import observation_scales
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
 
 BINS = 12  # of a command's range
 AT_LIMIT = 1e-3  # [rad] a target this near to a limit is at it
-SHIFT = 0.5  # standard deviations of the reference; a mean farther away has drifted
-WIDER, NARROWER = 2.0, 0.5  # times the standard deviation of the reference
+SHIFT = 0.5  # standard deviations of the policy's data; a mean farther away has drifted
+WIDER, NARROWER = 2.0, 0.5  # times the standard deviation of the policy's data
 BARS = " ▁▂▃▄▅▆▇█"
 MANY = 20  # drifted entries shown
 
@@ -53,11 +52,11 @@ def summarise(data: Dataset, against: Path | None = None) -> dict[str, Any]:
     robot, control_rate [Hz], shards, sequences, episodes, steps, seconds; entries: mean, std, min and max by entry.
     Only of a quadruped's data, else empty or 0: walking: share of steps with the walk flag; coverage: by setpoint field
     the shares (BINS,) of steps in the parts of its range; at_limit, any_at_limit: shares of steps with the target of a
-    joint, or of any joint, at a limit. drift, if `against` is a model or dataset: its name, the number of `compared`
-    entries, and the drifted `entries`, farthest first, with the shift of the mean [standard deviations of the other],
-    the ratio of the standard deviations, and whether values exceed the policy's `observation_clip`.
+    joint, or of any joint, at a limit. drift, if `against` is a model file: its name, the number of `compared` entries
+    of the observation, and the drifted `entries`, farthest first, with the shift of the mean [standard deviations of
+    the policy's data] and the ratio of the standard deviations.
 
-    Raises FcnetError if `against` has another robot, rate or arrays.
+    Raises FcnetError if `against` is of another robot, rate or observation.
     """
     manifest = data.manifest
     entries = {
@@ -104,46 +103,26 @@ def _use_of_ranges(data: Dataset, robot: Robot) -> tuple[dict[str, list[float]],
 
 
 def _drift(data: Dataset, against: Path) -> dict[str, Any]:
-    """Return the drift of the entries of which the reference has a mean and a standard deviation, as in training."""
-    scales, clip = _reference(against, data.manifest)
-    own, drifted, compared = observation_scales(data.statistics, data.manifest.arrays, data.manifest.arrays), [], 0
-    for name, spread in data.statistics.items():
-        if f"{name}_std" not in scales:  # a policy has no spread of actions
-            continue
-        mean, std = scales[f"{name}_mean"].ravel(), scales[f"{name}_std"].ravel()
-        shift, ratio = (spread.mean.ravel() - mean) / std, own[f"{name}_std"].ravel() / std
-        beyond = np.maximum(spread.highest.ravel() - mean, mean - spread.lowest.ravel()) / std > clip
-        moved = (np.abs(shift) > SHIFT) | (ratio > WIDER) | (ratio < NARROWER) | beyond
-        found = (entry_names(data.manifest, name), shift.tolist(), ratio.tolist(), beyond.tolist())
-        rows = [dict(zip(("name", "shift", "ratio", "clipped"), row, strict=True)) for row in zip(*found, strict=True)]
-        drifted += [rows[index] for index in np.flatnonzero(moved)]
-        compared += len(mean)
+    """Return the drift of the observations from the normalisation of the policy `against`."""
+    model, manifest = load_model(against), data.manifest
+    card = model.card
+    mean, std = model.scales["observation_mean"], model.scales["observation_std"]
+    own = observation_scales(data.statistics, manifest.arrays, manifest.arrays)
+    same_task = (card.robot, card.control_rate) == (manifest.robot, manifest.control_rate)
+    if not same_task or mean.shape != own["observation_mean"].shape:
+        raise FcnetError(
+            f"{against} is of {card.robot} at {card.control_rate:g} Hz, the data are of {manifest.robot} at "
+            f"{manifest.control_rate:g} Hz; compare with a policy of the same robot, rate and observations"
+        )
+    shift, ratio = (own["observation_mean"] - mean) / std, own["observation_std"] / std
+    moved = np.flatnonzero((np.abs(shift) > SHIFT) | (ratio > WIDER) | (ratio < NARROWER))
+    names = entry_names(manifest, "observation")
+    entries = [{"name": names[row], "shift": float(shift[row]), "ratio": float(ratio[row])} for row in moved]
     return {
         "against": str(against),
-        "compared": compared,
-        "entries": sorted(drifted, key=lambda entry: -abs(entry["shift"])),
+        "compared": len(mean),
+        "entries": sorted(entries, key=lambda entry: -abs(entry["shift"])),
     }
-
-
-def _reference(path: Path, manifest: Manifest) -> tuple[Mapping[str, Single], float]:
-    """Return Normalisation.scales and the clip [standard deviations] of a policy, or of a dataset (without a clip)."""
-    found: PolicyCard | Manifest
-    if find_model(path):
-        model = load_model(path)
-        found, scales, clip = model.card, model.scales, model.card.observation_clip
-    else:
-        data = Dataset(path)
-        found, clip = data.manifest, np.inf
-        scales = observation_scales(data.statistics, found.arrays, found.arrays)
-    if (found.robot, found.control_rate) != (manifest.robot, manifest.control_rate):
-        raise FcnetError(
-            f"{path} is of {found.robot} at {found.control_rate:g} Hz, the data are of {manifest.robot} at "
-            f"{manifest.control_rate:g} Hz; compare with one of the same robot and rate"
-        )
-    for name, spec in manifest.arrays.items():
-        if f"{name}_std" in scales and scales[f"{name}_std"].shape != spec.shape:
-            raise FcnetError(f"{path} has another {name} than the data; compare with one that has the same arrays")
-    return scales, clip
 
 
 def summary_lines(summary: Mapping[str, Any], every_entry: bool) -> Iterator[str]:
@@ -192,7 +171,6 @@ def _drift_lines(drift: Mapping[str, Any]) -> Iterator[str]:
     yield f"\ndrift against {against}: {len(entries)} of {drift['compared']} entries"
     yield f"{'entry':<36}{'shift [std]':>12}{'std ratio':>12}"
     for entry in entries[:MANY]:
-        beyond = "  has values that the policy sees clipped" if entry["clipped"] else ""
-        yield f"{entry['name']:<36}{entry['shift']:>+12.2f}{entry['ratio']:>12.2f}{beyond}"
+        yield f"{entry['name']:<36}{entry['shift']:>+12.2f}{entry['ratio']:>12.2f}"
     if len(entries) > MANY:
         yield f"and {len(entries) - MANY} more; --json has all"

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of the split (default: 0)")
     summary = "print sizes, statistics of every field, the coverage of the commands, and how many targets are at limits"
     stats = action("stats", summary, _stats, data="datasets, described together")
-    stats.add_argument("--against", type=Path, metavar="DIR|FILE", help="dataset or model to show drift from")
+    stats.add_argument("--against", type=Path, metavar="MODEL", help="model file to show drift from")
     stats.add_argument("--entries", action="store_true", help="print a line for each entry of the arrays")
     add_json(stats, "all figures")
     summary = "check datasets for faults; exit 1 if there are any"
