@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -16,19 +15,18 @@ from fcnet_core import counted, names
 from fcnet_core.arrays import Array, Rows
 from fcnet_core.control.command import COMMAND_SIZE, CommandArbiter
 from fcnet_core.errors import ReplayError
-from fcnet_core.names import HealthKey, Mode
+from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch, Problem
-from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, Layout, fields_for
+from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import (
     NO_MODES,
     NO_ODOMETRY,
     NO_STEPS,
     NO_TARGETS,
-    CycleRecord,
     ImuRecord,
     JointRecord,
     ModeRecord,
@@ -44,8 +42,6 @@ ENOUGH = 256 * 2**10  # [bytes] decoded at a time: they stay in the cache
 LARGEST = 1e12  # of any number; larger ones are damage
 MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
 MOST_REASONS = 20  # for which messages of one topic are left out
-MOST_CYCLES = 100_000  # messages that count cycles: a day at one a second
-COUNT = re.compile(r"[0-9]{1,18}")  # of cycles, in text
 AFTER = 1e-6  # [s] after its timeout a command is stale
 MANY = 12  # topics in an error
 
@@ -71,10 +67,7 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         record: _TopicReader(names.full_name(source.topic, namespace), source, definitions)
         for record, source in sources.items()
     }
-    cycles: list[tuple[float, int]] = []
-    for batch in bag.batches(frozenset({names.DIAGNOSTICS.name, *(reader.name for reader in readers.values())})):
-        if batch.topic == names.DIAGNOSTICS.name and len(cycles) + len(batch.size) <= MOST_CYCLES:
-            cycles += _cycle_counts(batch, namespace, definitions)
+    for batch in bag.batches(frozenset(reader.name for reader in readers.values())):
         for reader in readers.values():
             if reader.name == batch.topic:
                 reader.add(batch)
@@ -103,7 +96,6 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else NO_ODOMETRY,
         steps=_steps(found["policy_step"]),
         mode=modes,
-        cycles=_cycles(cycles),
         period=1.0 / notes.control_rate if notes.control_rate else None,
         notes=notes,
         problems=tuple(problems),
@@ -254,29 +246,3 @@ def _setpoints(
         changed.append(time)
         values.append(arbiter.wanted(time))
     return np.array(changed), np.array(values)
-
-
-def _cycle_counts(batch: MessageBatch, namespace: str, definitions: Definitions) -> Iterator[tuple[float, int]]:
-    """Yield time [s] and count of the cycles that the controller of `namespace` reports in /diagnostics.
-
-    Each cycle sends targets, so the counts show targets that the bag lacks and cycles that the controller missed.
-    """
-    name = names.status_name(names.full_name(names.CONTROLLER, namespace), names.CONTROL)
-    types = fields_for(batch.kind, *definitions.get(batch.kind, ()))
-    for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-        if name.encode() not in message:  # most messages are of other nodes
-            continue
-        try:
-            texts = Layout(message, batch.kind, types).texts
-        except ReplayError:
-            continue
-        statuses = [path.removesuffix("name") for path, text in texts.items() if text == [name]]
-        for path in [path for path, text in texts.items() if text == [HealthKey.CYCLES]]:
-            count = "".join(texts.get(path.removesuffix("key") + "value", ()))
-            if path.startswith(tuple(statuses)) and COUNT.fullmatch(count):
-                yield received * 1e-9, int(count)
-
-
-def _cycles(counts: list[tuple[float, int]]) -> CycleRecord:
-    received, count = zip(*sorted(counts), strict=True) if counts else ((), ())
-    return CycleRecord(np.array(received, dtype=np.float64), np.array(count, dtype=np.int64))

@@ -126,19 +126,10 @@ class ModeRecord:
     modes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class CycleRecord:
-    """The controller's own count of its cycles, reported N times: received (N,) [s] and count (N,)."""
-
-    received: Array
-    count: Rows
-
-
 NO_TARGETS = TargetRecord(np.empty(0), np.empty(0), np.empty((0, JOINTS)))
 NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
 NO_STEPS = StepRecord(*(np.empty(0),) * 4, np.empty(0, dtype=np.bool_), np.empty((0, COMMAND_SIZE)))
 NO_MODES = ModeRecord(np.empty(0), ())
-NO_CYCLES = CycleRecord(np.empty(0), np.empty(0, dtype=np.int64))
 
 
 @dataclass(frozen=True)
@@ -167,7 +158,6 @@ class Run:
     odometry: OdometryRecord
     steps: StepRecord = NO_STEPS
     mode: ModeRecord = NO_MODES
-    cycles: CycleRecord = NO_CYCLES
     period: float | None = None
     starts: Array | None = None
     notes: RecordingNotes = field(default_factory=RecordingNotes)

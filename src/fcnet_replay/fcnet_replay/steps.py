@@ -23,7 +23,6 @@ from fcnet_replay.run import STALE, Run, StepRecord, newest, same
 LARGEST = 1e6  # [rad, rad/s] larger numbers are damage
 LATE = 1.5  # usual periods between two steps; a longer interval may contain another one
 SLIP = 2.5  # periods by which targets may be fewer than time allows, which bounds the error of the gait's phase
-MISCOUNT = 1.5  # periods; a controller counts its cycles while a target is on its way
 SIMULTANEOUS = 1e-6  # [s] tolerance of equal times
 PAUSE = 5.0  # periods without a target, after which the policy starts cold
 
@@ -194,7 +193,7 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
         interval = run.period or float(np.median(np.diff(run.targets.received[segment.begin : segment.end])))
         cycles = max(round(period / interval), 1) if interval > 0 else 1
         rows = _step_rows(repeats, segment, cycles)
-        whole = _without_missing_targets(run, rows, period, cycles)
+        whole = _without_missing_targets(run, rows, period)
         parts.append((rows, np.full(len(rows), segment.started), whole, np.arange(len(rows)) == 0))
     row, started, whole, first = map(np.concatenate, zip(*parts, strict=True))
     time, received, before = run.targets.stamp[row], run.targets.received[row], np.maximum(row - 1, 0)
@@ -252,26 +251,14 @@ def _step_rows(repeats: list[bool], segment: _TargetSegment, cycles: int) -> Row
     return np.array(rows)
 
 
-def _without_missing_targets(run: Run, rows: Rows, period: float, cycles: int) -> Mask:
-    """Return the steps of a segment up to which the bag lacks no targets.
+def _without_missing_targets(run: Run, rows: Rows, period: float) -> Mask:
+    """Return the steps of a segment up to which the bag lacks no targets: their number must fit the time that passed.
 
-    Without counts of cycles (/diagnostics) the number of steps must fit the time that has passed. With counts, the
-    number of targets must have grown as the count has; between two reports of the count, time decides.
+    If it does not, the bag lacks targets, or the controller missed cycles.
     """
-    received, reported = run.targets.received[rows], run.cycles.received
+    received = run.targets.received[rows]
     slip = (received - received[0]) / period - np.arange(len(rows))  # steps fewer than time allows
-    last = np.searchsorted(reported, received, side="right") - 1  # the newest report at each step
-    if last[0] < 0:  # no count before the segment, so its targets cannot be counted
-        complete: Mask = np.abs(slip) <= SLIP
-    else:
-        lacking = run.cycles.count - np.searchsorted(run.targets.received, reported, side="right")  # up to a constant
-        matches = np.abs(lacking - lacking[last[0]]) <= MISCOUNT * cycles  # at each report, since the segment's start
-        following = np.minimum(last + 1, len(reported) - 1)
-        matches_later = matches[following] & (following > last)  # the next report covers the step, too
-        step_at_report = np.maximum(np.searchsorted(received, reported[last], side="right") - 1, 0)
-        in_time = np.abs(slip - slip[step_at_report]) <= SLIP
-        complete = matches_later | (matches[last] & in_time)
-    whole: Mask = np.logical_and.accumulate(complete)
+    whole: Mask = np.logical_and.accumulate(np.abs(slip) <= SLIP)
     return whole
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_bag import EPOCH, health, pose, stood_before, text, twist
+from made_bag import EPOCH, pose, stood_before, text, twist
 
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_replay.bags.bag import open_bag
@@ -120,26 +120,6 @@ def test_steps_of_unknown_phase_are_reported(write_bag, edit, unknown) -> None:
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
     codes = [finding.code for finding in findings(evaluation)]
     assert "inferred" in codes and ("unknown_phase" in codes) == (unknown > 0)
-
-
-@pytest.mark.parametrize(("lacking", "unknown"), [(0, 0), (5, 150), (None, 150)])
-def test_cycles_that_the_controller_counted_as_missed_leave_the_phase_known(write_bag, lacking, unknown) -> None:
-    """From 1 s on targets are 0.1 s late for good; `lacking`: how many more than there are the controller counted."""
-
-    def edit(messages):
-        moved = [
-            (time + 0.1 * (topic == "joint_trajectory" and time > 1.0), topic, message)
-            for time, topic, message in stood_before(messages)
-        ]
-        sent = sorted(time for time, topic, _ in moved if topic == "joint_trajectory")
-        times = [0.015, 0.995, 1.995, 2.995, 3.995, 4.2] if lacking is not None else []
-        counts = [700 + sum(at < time for at in sent) + (lacking if time > 1.5 else 0) for time in times]
-        found = [(time, "diagnostics", health(count)) for time, count in zip(times, counts, strict=True)]
-        another = [(time, "diagnostics", health(round(10 * time), "dog/")) for time in times]
-        return [*moved, *found, *another]
-
-    evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
-    assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
 
 
 def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag) -> None:

@@ -30,7 +30,7 @@ JOINTS, IMU, TARGETS, ODOM = (
     topic.name for topic in (names.JOINT_STATES, names.IMU, names.JOINT_TRAJECTORY, names.ODOM)
 )
 KINDS = {topic.of(names.CONTROLLER).name: topic.type for topic in names.TOPIC_NAMES}
-KINDS |= {"keyboard/cmd_vel": names.CMD_VEL.type, "diagnostics": names.DIAGNOSTICS.type}
+KINDS["keyboard/cmd_vel"] = names.CMD_VEL.type
 # Ways to keep a bag: settings of a MadeBag.
 STORAGES: dict[str, dict[str, Any]] = {
     "mcap": {},
@@ -174,14 +174,6 @@ def twist(forward: float) -> Any:
 def pose(height: float) -> Any:
     """A command of the trunk's height, as an offset [m]."""
     return message("geometry_msgs/msg/Pose", {"position": {"z": height}, "orientation": {"w": 1.0}})
-
-
-def health(cycles: int, namespace: str = "") -> Any:
-    """Diagnostics of a controller that has run so many cycles; namespace: with a slash at its end."""
-    values = {"mode": "walking", "cycles": str(cycles), "rate_hz": "50"}
-    pairs = [message("diagnostic_msgs/msg/KeyValue", {"key": key, "value": value}) for key, value in values.items()]
-    named = {"name": f"{namespace}controller: control", "values": pairs}
-    return stamped("diagnostics", 0.0, {"status": [message("diagnostic_msgs/msg/DiagnosticStatus", named)]})
 
 
 def text(content: str) -> Any:
