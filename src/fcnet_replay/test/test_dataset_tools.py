@@ -205,9 +205,6 @@ def test_what_does_not_belong_together_is_not_merged(data, tmp_path, capsys) -> 
     ):
         assert main(["dataset", "merge", one, other, *out]) == USAGE_ERROR
         assert sentence in capsys.readouterr().err
-    bags = [str(data(name, bags=[{"bag": "walk", "fingerprint": "f00"}])) for name in ("b1", "b2")]
-    assert main(["dataset", "merge", *bags, *out]) == USAGE_ERROR
-    assert "both hold the bag walk" in capsys.readouterr().err
     assert not [path for path in tmp_path.iterdir() if "all" in path.name]
 
 

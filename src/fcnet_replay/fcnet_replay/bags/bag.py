@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -110,14 +109,15 @@ def _described(folder: Path) -> Bag:
         raise ValueError("its metadata.yaml names a file that is no bag file" if files else "it names no file")
     if missing := [file.name for file in files if not file.is_file()]:
         raise ValueError(f"{missing[0]} is missing")
-    if len(_distinct(files)) < len(files):
+    if len({file.resolve() for file in files}) < len(files):
         raise ValueError("its metadata.yaml names a file more than once")
     return Bag(folder, files, metadata)
 
 
 def _undescribed(folder: Path, why: str) -> Bag:
     """Return the bag of a killed recording, which has files but no description of them."""
-    files = _distinct(sorted(file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()))
+    found = [file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()]
+    files = tuple(sorted({file.resolve(): file for file in found}.values()))  # each once, in spite of links
     if not files:
         raise ReplayError(f"{folder} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it")
     bag = Bag(folder, files, _metadata_of_files(files))
@@ -166,15 +166,6 @@ def _is_bag_file(path: Path) -> bool:
     return (Path(path.stem).suffix if path.suffix == ".zstd" else path.suffix) in READERS
 
 
-def _distinct(files: Iterable[Path]) -> tuple[Path, ...]:
-    """Return each file once, although several paths or links may name it."""
-    by_identity: dict[tuple[int, int], Path] = {}
-    for file in files:
-        facts = file.stat()
-        by_identity.setdefault((facts.st_dev, facts.st_ino), file)
-    return tuple(by_identity.values())
-
-
 def _check_ordinary(path: Path) -> None:
     """Raise ReplayError for empty and special files. A file under /proc has no size, and reading it may block."""
     facts = path.stat()
@@ -196,10 +187,7 @@ def _unpacked(path: Path, folder: Path) -> Path:
         if not size:
             raise ReplayError(damage(path, 0, f"it cannot be decompressed ({error})").sentence) from error
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise
         raise ReplayError(
-            f"{path} does not fit into the temporary folder {folder.parent} when it is unpacked; set TMPDIR to a folder"
-            " with more room, or decompress it"
+            f"{path} cannot be unpacked into {folder.parent} ({error.strerror}); set TMPDIR to a folder with more room"
         ) from error
     return plain

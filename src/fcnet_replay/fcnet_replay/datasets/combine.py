@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,11 @@ HALVES = ("train", "validation")
 def merge(folders: Sequence[Path], folder: Path) -> DatasetWriter:
     """Write all shards of `folders` into the new dataset `folder`, with their manifests and jobs.
 
-    Raises FcnetError if they differ in robot, joints, rate or arrays, or share a folder or a bag.
+    Raises FcnetError if they differ in robot, joints, rate or arrays, or if a folder is named twice.
     """
     if len({path.resolve() for path in folders}) < len(folders):
         raise FcnetError("a folder is named twice; to let data count more, give `fcnet train` a weight: DIR:2")
     data = Dataset(folders)
-    _refuse_shared_bags(data)
     with new_folder(folder) as partial:
         merged = DatasetWriter(partial, data.manifest)
         for shard in data.shards:
@@ -63,28 +62,6 @@ def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str,
 
 def _job(shard: Shard) -> dict[str, Any]:
     return {"from": f"{shard.path.parent.name}/{shard.path.name}", "job": shard.job}
-
-
-def _refuse_shared_bags(data: Dataset) -> None:
-    """Raise FcnetError if folders share a bag with labels of one kind, except the halves of one split."""
-    seen: dict[tuple[str, str], tuple[Path, Any]] = {}
-    for folder, manifest in zip(data.folders, data.manifests, strict=True):
-        labels, half = str(manifest.description.get("labels", "")), manifest.description.get("half")
-        for fingerprint, bag in dict(_bags(manifest.description)).items():
-            other, other_half = seen.setdefault((fingerprint, labels), (folder, half))
-            if other != folder and half == other_half:
-                raise FcnetError(f"{other} and {folder} both hold the bag {bag}; leave one out")
-
-
-def _bags(description: Any) -> Iterator[tuple[str, str]]:
-    """Yield fingerprint and name of every bag in a description, which merges and splits nest."""
-    if isinstance(description, dict):
-        if "fingerprint" in description and "bag" in description:
-            yield str(description["fingerprint"]), str(description["bag"])
-        description = list(description.values())
-    if isinstance(description, list):
-        for entry in description:
-            yield from _bags(entry)
 
 
 def _begins(shard: Shard) -> Mask:

@@ -31,6 +31,7 @@ GAP = 2.5  # periods between two states; a longer gap ends an episode
 OTHER_RATE = 0.2  # share by which the rate of steps may differ from the requested rate
 LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limits are exact
 OTHER_ROBOT = 0.1  # share of targets beyond the limits above which the bag is of another robot
+SHORTEST = 0.5  # [s] of an episode
 UNIT = 0.05  # by which the length of an orientation may differ from 1
 BLOCK = 2**20  # [bytes]
 
@@ -42,14 +43,13 @@ Log = Callable[[str], None]
 @dataclass(frozen=True)
 class BagReading:
     """How to read bags. robot and namespace: default: as noted by the recorder; topics: topic map of foreign bags; rate
-    [Hz] of the policy; shortest [s] episode; before_fault [s]: time before a fault that is left out.
+    [Hz] of the policy; before_fault [s]: time before a fault that is left out.
     """
 
     robot: str | None = None
     namespace: str | None = None
     topics: Path | None = None
     rate: float = 50.0
-    shortest: float = 0.5
     before_fault: float = 1.0
 
 
@@ -251,8 +251,8 @@ def _episodes(run: Run, steps: Steps, begins: Mask, reading: BagReading, left_ou
     first = keep & (begins | np.append(True, ~keep)[: len(keep)])
     episode = np.cumsum(first) - 1
     lengths = np.bincount(episode[keep], minlength=1)
-    short = keep & (lengths[episode] < reading.shortest * reading.rate)
-    left_out[f"their episode is shorter than {reading.shortest:g} s"] += int(short.sum())
+    short = keep & (lengths[episode] < SHORTEST * reading.rate)
+    left_out[f"their episode is shorter than {SHORTEST:g} s"] += int(short.sum())
     return keep & ~short, first
 
 

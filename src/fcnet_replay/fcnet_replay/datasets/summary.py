@@ -125,8 +125,8 @@ def _drift(data: Dataset, against: Path) -> dict[str, Any]:
     }
 
 
-def summary_lines(summary: Mapping[str, Any], every_entry: bool) -> Iterator[str]:
-    """Yield the figures of `summarise` as text; every_entry: a line for each entry, not for each part."""
+def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the figures of `summarise` as text."""
     yield (
         f"{summary['robot']}, {summary['control_rate']:g} Hz: {counted(summary['steps'], 'step')} "
         f"({summary['seconds'] / 3600:.3g} h) in {counted(summary['episodes'], 'episode')}, "
@@ -138,7 +138,7 @@ def summary_lines(summary: Mapping[str, Any], every_entry: bool) -> Iterator[str
         part = name.partition(".")[0]
         joined = "joint" in part or "action" in part  # all joints are described together
         if "unused" not in name:
-            parts.setdefault(part if joined and not every_entry else name, []).append(entry)
+            parts.setdefault(part if joined else name, []).append(entry)
     for part, entries in parts.items():
         mean, std, low, high = (np.array([entry[name] for entry in entries]) for name in ("mean", "std", "min", "max"))
         together = np.sqrt(max((std**2 + mean**2).mean() - mean.mean() ** 2, 0.0))

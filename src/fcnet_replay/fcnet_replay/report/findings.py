@@ -126,8 +126,8 @@ def _timing(timing: dict[str, Any]) -> Iterator[ReportFinding]:
 def summary(evaluation: ReplayEvaluation) -> str:
     """Return the verdict and the main figures for a terminal."""
     figures = evaluation.figures
-    modes = ", ".join(f"{mode} {seconds:.1f} s" for mode, seconds in figures["modes_s"].items()) or "not recorded"
-    lines = [f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}; modes: {modes}"]
+    head = f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}"
+    lines = [f"{head}; modes: {modes_text(figures['modes_s'])}"]
     lines += [f"  {LEVELS[finding.level]:<8}{finding.sentence}" for finding in findings(evaluation)]
     if evaluation.replays:
         lines.append("  policy   steps  error RMS     99 %  largest [rad]   jerk RMS [rad/s³]  above 8 Hz  file")
@@ -141,6 +141,11 @@ def summary(evaluation: ReplayEvaluation) -> str:
         counts = "".join(_number(part.get(name), "7d") for name in ("gaps", "late", "out_of_order"))
         lines.append(f"  {topic:<18}{part['messages']:>10}{_number(part.get('rate_hz'), '12.1f')}{counts}")
     return "\n".join(lines)
+
+
+def modes_text(seconds: dict[str, float]) -> str:
+    """Return how long each mode lasted."""
+    return ", ".join(f"{mode} {lasted:.1f} s" for mode, lasted in seconds.items()) or "not recorded"
 
 
 def _number(value: float | None, form: str) -> str:

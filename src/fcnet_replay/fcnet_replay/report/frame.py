@@ -1,4 +1,4 @@
-"""Parts that reports share: terms, numbers in tables, the verdict, sections, and plots over the time of a run."""
+"""Parts that reports share: numbers in tables, the verdict, sections, and plots over the time of a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 from typing import Any, Literal, NamedTuple
 
 from fcnet_core.arrays import Array
-from fcnet_core.document import Page, table, text
+from fcnet_core.document import Page, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.report.signals import Signals
@@ -18,30 +18,6 @@ QUANTILES = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "largest"}
 SPREAD = {"rmse": "RMS", **QUANTILES}
 VELOCITIES = {"forward": "m/s", "sideways": "m/s", "yaw rate": "rad/s"}  # in the trunk's frame
 TIME = "time [s]"
-MEANINGS = {
-    "95 %, 99 %": "the value below which 95 or 99 of 100 samples lie",
-    "above 8 Hz": "share of the targets' motion that is faster than a leg can follow, and heats its motors",
-    "attitude": "roll and pitch of the trunk, by the IMU; commanded: relative to the ground",
-    "contact": "a foot carries more than 5 % of the weight and does not rise or fall, by joints, torques and IMU",
-    "cost of transport": "positive mechanical work of the joints per weight and distance",
-    "duty": "share of the walking time for which a foot is in contact",
-    "error": "a policy's target less the one that was sent, in the same situation, with the same memory",
-    "gap": "an interval of more than three times the usual one, by the stamps",
-    "height": "of the trunk's centre above the lowest foot",
-    "jerk": "third derivative of the targets",
-    "late": "received more than 20 ms after its stamp",
-    "latency": "from the stamp of the joint states that a step saw to that of its targets",
-    "power": "mechanical: sum over the joints of |torque x velocity|, which the safety layer limits",
-    "RMS": "root mean square",
-    "stance, swing": "how long a foot stays in contact, and off the ground",
-    "target": "position that the policy commands a joint",
-    "tilt": "angle of the trunk to gravity",
-    "torque": "of a joint, estimated by its motor [Nm]",
-    "tracking error": "measured less commanded; of joints, soft ones need some to push with",
-    "touchdowns": "of a foot, beginnings of a contact",
-    "velocity": "forward (vx), sideways (vy), yaw rate in the trunk's frame; measured: mean over half a second",
-}
-
 Section = tuple[str, list[str]]  # heading and elements in HTML
 
 
@@ -97,23 +73,6 @@ def add_sections(made: Page, sections: Sequence[Section]) -> None:
     made.body.append("<noscript><p>Plots and playback need JavaScript; the figures in tables do not.</p></noscript>")
     for heading, elements in sections:
         made.body += [text(heading, "h2"), *elements]
-
-
-def glossary() -> str:
-    """Return a table of the terms and their meanings in HTML."""
-    rows = [list(entry) for entry in MEANINGS.items()]
-    return table(["term", "meaning"], rows).replace("<table>", '<table class="facts">')
-
-
-def shares(parts: dict[str, float]) -> dict[str, str]:
-    """Return each part as a share of the sum, in whole per mille that sum to 100.0 % (largest remainders)."""
-    total = sum(parts.values())
-    if total <= 0:
-        return dict.fromkeys(parts, "–")
-    exact = {name: 1000 * part / total for name, part in parts.items()}
-    whole = {name: int(share) for name, share in exact.items()}
-    rest = sorted(exact, key=lambda name: whole[name] - exact[name])[: 1000 - sum(whole.values())]
-    return {name: f"{(whole[name] + (name in rest)) / 10:.1f} %" for name in parts}
 
 
 def numbers(

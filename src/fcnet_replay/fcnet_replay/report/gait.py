@@ -12,7 +12,7 @@ from fcnet_core.document import table, text
 from fcnet_core.document.plots import Bars, Plot
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS
-from fcnet_replay.report.frame import TIME, TimePlots, number, numbers, shares
+from fcnet_replay.report.frame import TIME, TimePlots, number, numbers
 from fcnet_replay.report.signals import Signals, spans_of
 
 MODE_COLOURS = {
@@ -59,7 +59,8 @@ def gait(view: TimePlots) -> Iterator[str]:
         for name, leg in figures["legs"].items()
     ]
     yield table(["leg", "duty", "touchdowns per second", "stance [s]", "swing [s]"], cells)
-    yield table(["in contact at once", *COUNTS], [["share of the walking time", *shares(figures["feet"]).values()]])
+    together = numbers(figures["feet"], COUNTS, ".1f", 100.0 / sum(figures["feet"].values()))
+    yield table(["in contact at once", *COUNTS], [["share of the walking time [%]", *together]])
 
 
 def gait_figures(signals: Signals) -> dict[str, Any] | None:

@@ -12,20 +12,16 @@ import numpy as np
 from fcnet_core.document import Page, table, text
 from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.names import JOINT_STATES
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
-from fcnet_replay.report.findings import findings
+from fcnet_replay.report.findings import findings, modes_text
 from fcnet_replay.report.frame import (
     QUANTILES,
     SPREAD,
-    TIME,
     TimePlots,
     add_sections,
-    glossary,
     number,
     numbers,
-    shares,
     verdict,
 )
 from fcnet_replay.report.motion import JOINTS, RADIAN, motion_sections
@@ -35,7 +31,6 @@ from fcnet_replay.report.signals import Signals
 GROUP = "time"
 MILLISECOND = 0.005  # [ms] to which latencies are rounded
 UNNOTED = "not noted in the bag"
-BEFORE = "before the first mode"
 DIFFERENCE = """At every step each policy saw what the controller saw, was given the target that was really sent before,
 and remembered what came before. Of the recorded policy the error stays below 1e-5 rad; of another one it says how
 differently it would act, not which is better."""
@@ -59,7 +54,6 @@ def page(evaluation: ReplayEvaluation) -> str:
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
         sections.append(("Policy difference", list(_difference(evaluation, view))))
     sections.append(("Recording", list(_recording(evaluation, signals))))
-    sections.append(("Terms", [glossary()]))
     add_sections(made, sections)
     made.body.append("<footer>Made by fcnet replay.</footer>")
     add_scripts(made, plots)
@@ -117,12 +111,6 @@ def _difference(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
         for index, replay in enumerate(evaluation.replays, start=1)
     ]
     yield view.plot("Largest error of any joint", "rad", largest, height=190, scale="logarithmic")
-    joints = [
-        [name, *(cell for error in errors.values() for cell in numbers(error["joints"][name], ("rmse", "p99", "max")))]
-        for name in JOINT_NAMES
-    ]
-    heads = [f"{label} {SPREAD[name]}" for label in errors for name in ("rmse", "p99", "max")]
-    yield table(["error of a joint [rad]", *heads], joints)
     yield text("Targets of each joint", "h3")
     first = evaluation.replays[0]
     targets = [("sent", first.time, first.recorded), *((r.label, r.time, r.action) for r in evaluation.replays)]
@@ -157,7 +145,7 @@ def _smoothness(evaluation: ReplayEvaluation, plots: Plots) -> Iterator[str]:
 
 
 def _recording(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
-    notes, seconds = evaluation.run.notes, evaluation.figures["modes_s"]
+    notes = evaluation.run.notes
     policy = notes.model_fingerprint[:16] + "…" if notes.model_fingerprint else UNNOTED
     facts = [
         ("bag", evaluation.figures["bag"]),
@@ -165,15 +153,9 @@ def _recording(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
         ("robot", evaluation.figures["robot"]),
         ("recorded policy", f"{notes.model} {policy}".strip()),
         ("revision of the suite", notes.git_revision or UNNOTED),
+        ("modes", modes_text(evaluation.figures["modes_s"])),
     ]
     yield table([], facts)
-    if not seconds:
-        yield text("The controller's modes were not recorded.")
-        return
-    before = evaluation.figures["duration_s"] - sum(seconds.values())
-    parts = ({BEFORE: before} if before > 0.005 else {}) | seconds
-    rows = [[name.replace("_", " "), f"{parts[name]:.2f}", share] for name, share in shares(parts).items()]
-    yield table(["mode", TIME, "share"], [*rows, ["all", f"{sum(parts.values()):.2f}", "100.0 %"]])
 
 
 def _start_utc(signals: Signals) -> str:

@@ -74,7 +74,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     summary = "print sizes, statistics of every field, the coverage of the commands, and how many targets are at limits"
     stats = action("stats", summary, _stats, data="datasets, described together")
     stats.add_argument("--against", type=Path, metavar="MODEL", help="model file to show drift from")
-    stats.add_argument("--entries", action="store_true", help="print a line for each entry of the arrays")
     add_json(stats, "all figures")
     summary = "check datasets for faults; exit 1 if there are any"
     validate = action("validate", summary, _validate, data="datasets")
@@ -93,13 +92,6 @@ def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--rate", type=option(Positive), default=50.0, metavar="HZ", help="rate of the policy (default: 50)"
     )
-    parser.add_argument(
-        "--shortest",
-        type=option(NotNegative),
-        default=0.5,
-        metavar="S",
-        help="leave out shorter episodes [s] (default: 0.5)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -115,7 +107,7 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 def _from_bag(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
 
-    reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, args.before_fault)
+    reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.before_fault)
     data = dataset_from_bags(args.bags, args.out, reading, print)
     walked = f"{counted(data.steps, 'step')} ({data.steps / args.rate:.1f} s)"
     print(f"wrote {args.out}: {walked} in {counted(data.shards, 'shard')}")
@@ -144,7 +136,7 @@ def _stats(args: argparse.Namespace) -> int:
     summary = summarise(Dataset(args.data), args.against)
     write_json(summary, args.json)
     if args.json != STDOUT:
-        print("\n".join(summary_lines(summary, args.entries)))
+        print("\n".join(summary_lines(summary)))
     return 0
 
 

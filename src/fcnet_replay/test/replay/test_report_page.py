@@ -142,14 +142,6 @@ def test_a_policy_that_differs_has_a_section_and_others_have_none(write_bag, mod
     assert "Policy difference" in words_of(bag, tmp_path / "report.html", tmp_path / "other.safetensors")
 
 
-def test_shares_sum_to_100_percent(walk) -> None:
-    reader = PageReader(walk.read_text())
-    for first, count in (("before the first mode", 5), ("share of the walking time", 5)):
-        place = reader.words.index(first)
-        shares = [float(word.rstrip(" %")) for word in reader.words[place : place + 20] if word.endswith(" %")][:count]
-        assert sum(shares) == pytest.approx(100.0, abs=1e-6), shares
-
-
 def test_page_and_terminal_say_the_same_words(write_bag, tmp_path, capsys) -> None:
     bag = write_bag(custom={"fcnet.robot": "aliengo"}, roll=1.2)
     words = words_of(bag, tmp_path / "report.html")

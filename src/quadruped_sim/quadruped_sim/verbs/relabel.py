@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.from_bag import BagReading
     from quadruped_sim.relabel import relabel
 
-    reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.shortest, before_fault=0.0)
+    reading = BagReading(args.robot, args.namespace, args.topics, args.rate, before_fault=0.0)
     data = relabel(args.bags, args.out, reading, print)
     print(f"wrote {args.out}: {data.steps:,} steps ({data.steps / args.rate:.1f} s) in {data.shards} shards")
     return 0
