@@ -208,15 +208,17 @@ def test_a_study_trains_walks_and_continues_also_without_the_policies_of_finishe
     assert [cells[:6] for cells in again.values()] == [cells[:6] for cells in rows.values()]
 
 
-@pytest.mark.parametrize("name", ["data", "ablations", "policies"])
-def test_the_table_of_a_committed_study_is_made_without_its_data(script, tmp_path, name) -> None:
-    shutil.copytree(PAPERS / "fcnet" / "results" / name, tmp_path / name)
-    (tmp_path / name / "results.json").unlink()
-    script("fcnet.study", name, "--out", tmp_path / name)
-    made, committed = (json.loads((folder / name / "results.json").read_text())["rows"]
-                       for folder in (tmp_path, PAPERS / "fcnet" / "results"))  # fmt: skip
-    assert made == committed
-    assert not (tmp_path / name / "models").exists()
+COMMITTED = [("fcnet", "study", name) for name in ("data", "ablations", "policies")]
+
+
+@pytest.mark.parametrize(("paper", "module", "name"), [*COMMITTED, ("body_transformer", "walk_study", "walk")])
+def test_the_table_of_a_committed_study_is_made_without_its_data(script, tmp_path, paper, module, name) -> None:
+    committed, copy = PAPERS / paper / "results" / name, tmp_path / name
+    shutil.copytree(committed, copy, ignore=shutil.ignore_patterns("results.json"))
+    script(f"{paper}.{module}", *[name] * (module == "study"), "--out", copy)
+    made, kept = (json.loads((folder / "results.json").read_text())["rows"] for folder in (copy, committed))
+    assert made == kept
+    assert not (copy / "models").exists()
 
 
 def test_a_walk_study_learns_and_continues(script, monkeypatch, tmp_path) -> None:
@@ -247,16 +249,6 @@ def test_a_walk_study_learns_and_continues(script, monkeypatch, tmp_path) -> Non
         curve = results["curves"][architecture]["5"]
         assert [point["steps"] for point in curve] == [0, 16, 32]
         assert all(0 < point["explored_return"] < point["mean_return"] < 12 * 0.081 for point in curve)  # they stand
-
-
-def test_the_table_of_the_committed_walk_study_is_made(script, tmp_path) -> None:
-    committed = PAPERS / "body_transformer" / "results" / "walk"
-    shutil.copytree(committed, tmp_path / "walk")
-    script("body_transformer.walk_study", "--out", tmp_path / "walk")
-    made, kept = (
-        json.loads((folder / "results.json").read_text())["rows"] for folder in (tmp_path / "walk", committed)
-    )
-    assert made == kept
 
 
 def test_the_networks_of_the_walk_study_are_the_authors() -> None:

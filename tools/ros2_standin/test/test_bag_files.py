@@ -132,23 +132,18 @@ def test_the_official_reader_takes_the_files(new_bag: Callable[..., BagWriter]):
             assert [(facts["version"], facts["message_count"]) for facts in described] == [(9, 0), (9, 400)]
 
 
-def test_a_file_holds_the_custom_data_of_its_bag_from_its_first_byte_on(new_bag: Callable[..., BagWriter]):
+def test_a_file_can_be_read_and_holds_the_custom_data_of_its_bag_from_its_first_byte_on(new_bag):
     given = {"robot": "a1", "git": "1=2: ä"}
     bag = new_bag(custom_data=given)
+    (path,) = bag.folder.glob("*.mcap")
+    with Reader(path) as reader:
+        assert reader.message_count == 0
     fill(bag, 10)
     bag.flush()  # and then it is killed
-    (path,) = bag.folder.glob("*.mcap")
     with path.open("rb") as file:
         (record,) = mcap.reader.make_reader(file, validate_crcs=True).iter_metadata()
     assert yaml.safe_load(record.metadata["serialized_metadata"])["custom_data"] == given
     assert numbers(path) == list(range(10))
-
-
-def test_a_file_without_messages_is_one(new_bag: Callable[..., BagWriter], tmp_path: Path):
-    """Others can read it as soon as it is there."""
-    BagWriter(tmp_path / "new", custom_data={"robot": "a1"})
-    with Reader(tmp_path / "new" / "new_0.mcap") as reader:
-        assert reader.message_count == 0
 
 
 def test_lost_messages_are_counted():
@@ -164,3 +159,22 @@ def test_lost_messages_are_counted():
     for number in (1, 2, 3):  # one of them has been started again
         two.add(number)
     assert two.lost == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("-a", "-o", "{bag}"), 1, "output folder '{bag}' already exists"),
+        (("-a", "-o", "{bag}/metadata.yaml/x"), 1, "cannot create the bag '{bag}/metadata.yaml/x': Not a directory"),
+        (("-o", "x"), 1, "no topics to record"),
+        (("-a", "--storage", "sqlite3"), 2, "invalid choice: 'sqlite3'"),
+        (("-a", "--custom-data", "model"), 2, "'model' is not KEY=VALUE"),
+        (("-a", "--services", "/x"), 2, "unrecognized arguments: --services"),
+    ],
+)
+def test_a_recording_that_cannot_be_made_or_is_unknown_is_refused(here, tmp_path: Path, arguments, code, words):
+    bag = tmp_path / "bag"
+    bag.mkdir()
+    (bag / "metadata.yaml").touch()
+    returned, output = here("bag", "record", *(argument.format(bag=bag) for argument in arguments))
+    assert (returned, words.format(bag=bag) in output) == (code, True), output

@@ -5,9 +5,8 @@ from __future__ import annotations
 import resource
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -51,47 +50,20 @@ time.sleep(1000)
 """
 
 
-@pytest.fixture
-def source(environment: dict[str, str]) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
-    """Start the source; it sends so many messages, -1 for no end, and prints "sent"."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start_source(count: int) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", SOURCE, str(count)]
-        process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True)
-        started.append(process)
-        return process
-
-    yield start_source
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-def wait_for_line(process: subprocess.Popen[str], *texts: str) -> None:
-    waiting = set(texts)
-    assert process.stdout is not None
-    for line in process.stdout:
-        waiting = {text for text in waiting if text not in line}
-        if not waiting:
-            return
-    raise AssertionError(f"the program has ended without printing {waiting}")
-
-
 SUBSCRIBED = tuple(f"Subscribed to topic '/{name}'" for name in ("mode", "unsure", "sure"))
 
 
 def test_a_recording_holds_all_that_was_sent(
-    start: Start, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    start: Start, python: Start, until_printed: Callable[..., str], tmp_path: Path
 ):
     folder = tmp_path / "bag"
     began = time.time_ns()
-    sender = source(300)
+    sender = python("-c", SOURCE, "300")
     recorder = start(
         "bag", "record", "-o", str(folder), "sure", "/unsure", "mode", "absent",
         "--max-bag-duration", "1", "--custom-data", "model=abc", "git=1=2",
     )  # fmt: skip
-    wait_for_line(sender, "sent")
+    until_printed(sender, "sent")
     recorder.send_signal(signal.SIGINT)
     output, _ = recorder.communicate(timeout=PATIENCE)
     assert recorder.returncode == 0, output
@@ -120,9 +92,9 @@ def test_a_recording_holds_all_that_was_sent(
                 assert began < sent <= received < time.time_ns()
 
 
-def test_many_signals_at_once_end_a_recording_like_one(start: Start, tmp_path: Path):
+def test_many_signals_at_once_end_a_recording_like_one(start: Start, until_printed: Callable[..., str], tmp_path: Path):
     recorder = start("bag", "record", "--all", "-o", str(tmp_path / "bag"))
-    wait_for_line(recorder, "Recording")
+    until_printed(recorder, "Recording")
     for _ in range(300):
         recorder.send_signal(signal.SIGTERM)
     output, _ = recorder.communicate(timeout=PATIENCE)
@@ -130,12 +102,12 @@ def test_many_signals_at_once_end_a_recording_like_one(start: Start, tmp_path: P
 
 
 def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
-    start: Start, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    start: Start, python: Start, until_printed: Callable[..., str], tmp_path: Path
 ):
     folder = tmp_path / "bag"
-    source(-1)
+    python("-c", SOURCE, "-1")
     recorder = start("bag", "record", "--all", "-o", str(folder), "--storage-preset-profile", "zstd_fast")
-    wait_for_line(recorder, *SUBSCRIBED)
+    until_printed(recorder, *SUBSCRIBED)
     time.sleep(3.0)
     recorder.kill()
     killed = time.time_ns()
@@ -146,12 +118,12 @@ def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
 
 
 def test_a_full_disk_ends_the_recording_with_a_sentence(
-    start: Start, source: Callable[..., subprocess.Popen[str]], tmp_path: Path
+    start: Start, python: Start, until_printed: Callable[..., str], tmp_path: Path
 ):
     folder = tmp_path / "bag"
-    source(-1)
+    python("-c", SOURCE, "-1")
     recorder = start("bag", "record", "sure", "mode", "unsure", "-o", str(folder))
-    wait_for_line(recorder, *SUBSCRIBED)
+    until_printed(recorder, *SUBSCRIBED)
     resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (40_000, 40_000))
     output, _ = recorder.communicate(timeout=PATIENCE)
     assert recorder.returncode == 1

@@ -86,36 +86,33 @@ def test_a_file_cut_off_anywhere_is_read_up_to_there(rollout, tmp_path):
         assert len(recording.joints.stamp) >= 60 * size // len(content) - 3
 
 
-def test_damage_costs_the_rows_it_hits_and_is_reported(rollout):
-    content = bytearray(rollout.read_bytes())
-    content[len(content) // 2] ^= 0x10
-    rollout.write_bytes(content)
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        lambda content, middle: content[:middle] + bytes([content[middle] ^ 0x10]) + content[middle + 1 :],
+        lambda content, middle: content[:middle] + b"FCRS\xff\xff\xff\xff" + bytes(1000) + content[middle + 7 :],
+    ],
+    ids=["changed", "inserted and lost"],
+)
+def test_damage_costs_the_rows_it_hits_and_is_reported(rollout, damaged):
+    content = rollout.read_bytes()
+    rollout.write_bytes(damaged(content, len(content) // 2))
     recording = read_recording(rollout)
     assert len(recording.joints.stamp) == 59
     assert recording.problems[0].kind == "damaged"
 
 
-def test_bytes_that_were_inserted_or_lost_cost_no_more_than_their_rows(rollout):
-    content = rollout.read_bytes()
-    middle = len(content) // 2
-    rollout.write_bytes(content[:middle] + b"FCRS\xff\xff\xff\xff" + os.urandom(1000) + content[middle + 7 :])
-    assert len(read_recording(rollout).joints.stamp) == 59
-
-
-@pytest.mark.parametrize("first", [False, True])
-def test_a_row_that_is_left_out_ends_the_episode_also_where_it_began_one(write, first):
-    angles = np.zeros(40)
-    angles[10:12] = np.nan
-    recording = read_recording(write(angles, first=(0, 11) if first else (0,)))
-    np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, 10]])
-
-
-def test_a_long_gap_starts_an_episode(write):
+@pytest.mark.parametrize(
+    ("lost", "first", "start", "kinds"),
+    [(slice(10, 12), (0,), 10, []), (slice(10, 12), (0, 11), 10, []), (slice(20, 40), (0,), 20, ["gap"])],
+    ids=["a row", "the first of an episode", "a long gap"],
+)
+def test_a_row_that_is_left_out_starts_an_episode(write, lost, first, start, kinds):
     angles = np.zeros(60)
-    angles[20:40] = np.nan  # a simulation that blows up is not recorded
-    recording = read_recording(write(angles))
-    np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, 20]])
-    assert recording.problems[0].kind == "gap"
+    angles[lost] = np.nan  # a simulation that blows up is not recorded
+    recording = read_recording(write(angles, first=first))
+    np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, start]])
+    assert [problem.kind for problem in recording.problems] == kinds
 
 
 def test_hundreds_of_damaged_files_give_a_recording_or_a_sentence(rollout, tmp_path):
@@ -136,35 +133,30 @@ def test_hundreds_of_damaged_files_give_a_recording_or_a_sentence(rollout, tmp_p
     assert outcomes == {True, False}
 
 
-def frame(rollout_writer, facts):
-    return rollout_writer.frame(b"FCRH", facts if isinstance(facts, bytes) else json.dumps(facts).encode())
-
-
 GOOD = {"format": "fcnet rollout", "version": 1, "period": 0.02, "joint_names": list(JOINT_NAMES), "commands": []}
 
 
 @pytest.mark.parametrize(
-    ("facts", "sentence"),
+    ("facts", "named"),
     [
-        ({**GOOD, "version": 2}, "$.version"),
-        ({**GOOD, "format": "bag"}, "$.format"),
-        ({**GOOD, "joint_names": ["a"] * 2_000}, "$.joint_names"),
-        ({**GOOD, "joint_names": [["a"]]}, "$.joint_names"),
-        ({**GOOD, "period": "soon"}, "$.period"),
-        ({**GOOD, "period": float("inf")}, "malformed"),
-        ({**GOOD, "period": 3600.0}, "$.period"),
-        (GOOD, "holds no complete step"),
-        (b"[" * 60_000, "cannot be used"),
-        (b"\xff\xfe", "cannot be used"),
-        (b"7", "cannot be used"),
+        ({"version": 2}, "$.version"),
+        ({"format": "bag"}, "$.format"),
+        ({"joint_names": ["a"] * 2_000}, "$.joint_names"),
+        ({"joint_names": [["a"]]}, "$.joint_names"),
+        ({"period": "soon"}, "$.period"),
+        ({"period": float("inf")}, "malformed"),
+        ({"period": 3600.0}, "$.period"),
+        ({}, "no complete step"),
+        *((content, "cannot be used") for content in (b"[" * 60_000, b"\xff\xfe", b"7")),
     ],
 )
-def test_a_header_that_cannot_be_is_refused_with_a_sentence(tmp_path, rollout_writer, facts, sentence):
+def test_a_header_that_cannot_be_is_refused(tmp_path, rollout_writer, facts, named):
     path = tmp_path / "odd.rollout"
-    path.write_bytes(frame(rollout_writer, facts))
+    header = facts if isinstance(facts, bytes) else json.dumps(GOOD | facts).encode()
+    path.write_bytes(rollout_writer.frame(b"FCRH", header))
     with pytest.raises(ReplayError, match=r"odd\.rollout") as refusal:
         read_recording(path)
-    assert sentence in str(refusal.value)
+    assert named in str(refusal.value)
 
 
 def test_a_file_made_to_be_searched_for_ever_is_refused(write):
@@ -178,22 +170,23 @@ def test_a_file_made_to_be_searched_for_ever_is_refused(write):
         read_recording(path)
 
 
-def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path):
-    with pytest.raises(ReplayError, match="there is no recording"):
-        read_recording(tmp_path / "none.rollout")
-    foreign, huge = tmp_path / "picture.rollout", tmp_path / "huge.rollout"
-    foreign.write_bytes(os.urandom(5_000))
-    with pytest.raises(ReplayError, match="header of a rollout"):
-        read_recording(foreign)
-    with huge.open("wb") as file:
-        file.truncate(1 << 33)
-    with pytest.raises(ReplayError, match="record in shorter pieces"):
-        read_recording(huge)
+@pytest.mark.parametrize(("size", "content"), [(None, b""), (5_000, os.urandom(5_000)), (1 << 33, b"")])
+def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path, size, content):
+    path = tmp_path / "odd.rollout"
+    if size:
+        path.write_bytes(content)
+        os.truncate(path, size)
+    with pytest.raises(ReplayError, match=r"odd\.rollout"):
+        read_recording(path)
 
 
-def test_recording_over_a_recording_is_refused(rollout, rollout_writer):
-    with pytest.raises(FileExistsError, match="choose another name"):
+def test_a_writer_refuses_an_existing_file_and_rows_of_another_robot(rollout, rollout_writer, tmp_path):
+    with pytest.raises(FileExistsError):
         rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(rollout))
+    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
+    with pytest.raises(ValueError, match="expected \\(37, 24, 3\\)"):
+        writer.write([0] * 18, [0] * 18, [0] * 13, command=(0, 0, 0))
+    writer.close()
 
 
 def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout_writer):
@@ -224,11 +217,4 @@ def test_a_full_disk_ends_the_recording_and_not_the_simulation(rollout_writer, c
     for _ in range(3):
         writer.write([0] * 12, [0] * 12, UPRIGHT, command=(0, 0, 0))
     assert capsys.readouterr().err.count("takes no more") == 1
-    writer.close()
-
-
-def test_a_row_of_another_robot_is_refused(rollout_writer, tmp_path):
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
-    with pytest.raises(ValueError, match="expected \\(37, 24, 3\\)"):
-        writer.write([0] * 18, [0] * 18, [0] * 13, command=(0, 0, 0))
     writer.close()

@@ -88,29 +88,20 @@ def test_one_environment_of_many_is_taken(tmp_path, arrays, mapping, axes):
 def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
     position, quaternion, linear, angular = np.split(arrays["root_states"], [3, 7, 10], axis=1)
     other = {
-        "q": arrays["dof_pos"][:, ::-1],
-        "qd": arrays["dof_vel"][:, ::-1],
-        "p": position,
-        "quat": quaternion[:, [3, 0, 1, 2]],
-        "v": linear,
-        "w": angular,
-        "cmd": arrays["commands"][:, [2, 0]],
-        "a": arrays["actions"][:, ::-1],
+        "joint_position": arrays["dof_pos"][:, ::-1],
+        "joint_velocity": arrays["dof_vel"][:, ::-1],
+        "position": position,
+        "orientation": quaternion[:, [3, 0, 1, 2]],
+        "linear_velocity": linear,
+        "angular_velocity": angular,
+        "command": arrays["commands"][:, [2, 0]],
+        "action": arrays["actions"][:, ::-1],
     }
-    save_npz(tmp_path / "other.npz", other)
+    save_npz(tmp_path / "other.npz", {f"other_{name}": array for name, array in other.items()})
     names = arrays["dof_names"].tolist()
     chosen = mapping(
         robot="aliengo",
-        keys={
-            "joint_position": "q",
-            "joint_velocity": "qd",
-            "position": "p",
-            "orientation": "quat",
-            "linear_velocity": "v",
-            "angular_velocity": "w",
-            "command": "cmd",
-            "action": "a",
-        },
+        keys={name: f"other_{name}" for name in other},
         joint_names=names[::-1],
         period=0.02,
         commands=["yaw_rate", "vx"],

@@ -80,14 +80,12 @@ def test_what_the_recorder_noted_is_found_when_it_was_killed(write_bag, tmp_path
         assert open_bag(file).custom == {"fcnet.robot": "a1"}
 
 
-def test_what_is_no_bag_is_refused_in_a_sentence(tmp_path) -> None:
-    with pytest.raises(ReplayError, match="there is no bag at"):
-        open_bag(tmp_path / "none")
-    with pytest.raises(ReplayError, match="holds no bag"):
-        open_bag(tmp_path)
-    (tmp_path / "text.mcap").write_text("hello")
-    with pytest.raises(ReplayError, match=r"text\.mcap is damaged at byte 0"):
-        everything(open_bag(tmp_path / "text.mcap"))
+@pytest.mark.parametrize(("name", "words"), [("none", "no bag at"), ("", "holds no bag"), ("a.mcap", "at byte 0")])
+def test_what_is_no_bag_is_refused(tmp_path, name, words) -> None:
+    if name == "a.mcap":
+        (tmp_path / name).write_text("hello")
+    with pytest.raises(ReplayError, match=words):
+        everything(open_bag(tmp_path / name))
 
 
 def columns_of(kind, messages):
@@ -152,11 +150,8 @@ def test_a_type_is_what_the_bag_says_it_is() -> None:
 def test_a_message_that_is_cut_is_reported_and_the_others_are_read() -> None:
     made = [joint_state(["hip"], seed)[1] for seed in range(3)]
     groups = columns_of("sensor_msgs/msg/JointState", [made[0], made[1][:-9], made[2]])
-    rows = [row for group in groups if isinstance(group, Columns) for row in group.rows.tolist()]
-    found = [group for group in groups if not isinstance(group, Columns)]
-    assert rows == [0, 2]
-    assert found[0][0] == 1
-    assert "ends too early" in found[0][1]
+    assert [row for group in groups if isinstance(group, Columns) for row in group.rows.tolist()] == [0, 2]
+    assert [group[0] for group in groups if not isinstance(group, Columns)] == [1]
 
 
 def test_a_message_cut_anywhere_or_with_any_byte_changed_is_decoded_or_raises_replay_error() -> None:
@@ -164,11 +159,10 @@ def test_a_message_cut_anywhere_or_with_any_byte_changed_is_decoded_or_raises_re
     types = fields_for("sensor_msgs/msg/JointState")
     damaged = [message[:end] for end in range(len(message))]
     damaged += [message[:at] + bytes([message[at] ^ 0xFF]) + message[at + 1 :] for at in range(len(message))]
-    outcomes = set()
+    refused = 0
     for content in damaged:
         try:
             Layout(content, "sensor_msgs/msg/JointState", types)
-            outcomes.add("decoded")
         except ReplayError:
-            outcomes.add("refused")
-    assert outcomes == {"decoded", "refused"}
+            refused += 1
+    assert 0 < refused < len(damaged)

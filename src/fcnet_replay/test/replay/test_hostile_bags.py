@@ -194,16 +194,15 @@ def test_hostile_metadata_leaves_the_bag_readable(write_bag, tmp_path, what) -> 
     assert not Path("/tmp/harmed").exists()
 
 
-def test_a_bag_names_its_robot_and_not_a_file() -> None:
-    assert read_notes({"fcnet.robot": "a1"}).robot == "a1"
-    assert read_notes({"fcnet.robot": "../../secret.yaml"}).robot == ""
+@pytest.mark.parametrize(("noted", "robot"), [("a1", "a1"), ("../../secret.yaml", "")])
+def test_a_bag_names_its_robot_and_not_a_file(noted, robot) -> None:
+    assert read_notes({"fcnet.robot": noted}).robot == robot
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999"])
 def test_a_noted_number_that_is_not_finite_is_none_so_that_a_report_can_be_written(number):
     notes = read_notes({"fcnet.parameters": f'{{"control_rate": {number}, "list": [{number}], "runtime": "numpy"}}'})
-    assert notes.parameters == {"control_rate": None, "list": [None], "runtime": "numpy"}
-    assert notes.control_rate is None
+    assert (notes.parameters, notes.control_rate) == ({"control_rate": None, "list": [None], "runtime": "numpy"}, None)
 
 
 def test_a_truncated_bag_says_where_it_ends_and_evaluates_the_rest(write_bag, tmp_path) -> None:
@@ -218,31 +217,31 @@ def test_a_truncated_bag_says_where_it_ends_and_evaluates_the_rest(write_bag, tm
     assert ("bad", "damaged") in [(finding.level, finding.code) for finding in findings(evaluation)]
 
 
+def copied(bag: Path, folder: Path, *names: str) -> Path:
+    """A bag of the file walk.mcap, whose metadata names these files."""
+    folder.mkdir()
+    facts = yaml.safe_load((bag / "metadata.yaml").read_text())
+    facts["rosbag2_bagfile_information"]["relative_file_paths"] = list(names)
+    (folder / "metadata.yaml").write_text(yaml.safe_dump(facts))
+    (folder / "walk.mcap").write_bytes(next(bag.glob("*.mcap")).read_bytes())
+    return folder
+
+
 def test_a_bag_whose_file_is_missing_is_read_as_far_as_it_is_there(write_bag, tmp_path) -> None:
-    bag = tmp_path / "bag"
-    bag.mkdir()
-    source = write_bag(seconds=0.6)
-    facts = yaml.safe_load((source / "metadata.yaml").read_text())
-    facts["rosbag2_bagfile_information"]["relative_file_paths"].append("second.mcap")
-    (bag / "metadata.yaml").write_text(yaml.safe_dump(facts))
-    (bag / "walk.mcap").write_bytes(next(source.glob("*.mcap")).read_bytes())
+    bag = copied(write_bag(seconds=0.6), tmp_path / "bag", "walk.mcap", "second.mcap")
     assert "second.mcap is missing" in open_bag(bag).contents.problems[0].sentence
     assert "Policy A reproduces" in report(bag)
 
 
-def test_a_file_that_is_named_twenty_thousand_times_is_read_once(write_bag, tmp_path) -> None:
-    source, bag = write_bag(seconds=0.6), tmp_path / "bag"
-    bag.mkdir()
-    (bag / "walk.mcap").write_bytes(next(source.glob("*.mcap")).read_bytes())
+@pytest.mark.parametrize("names", [["walk.mcap"] * 20_000, ["walk.mcap", "again.mcap"]], ids=["named", "linked"])
+def test_a_file_that_is_named_twenty_thousand_times_is_read_once(write_bag, tmp_path, names) -> None:
+    bag = copied(write_bag(seconds=0.6), tmp_path / "bag", *names)
     (bag / "again.mcap").symlink_to(bag / "walk.mcap")
-    for names in (["walk.mcap"] * 20_000, ["walk.mcap", "again.mcap"]):
-        facts = {"rosbag2_bagfile_information": {"relative_file_paths": names}}
-        (bag / "metadata.yaml").write_text(yaml.safe_dump(facts))
-        began = time.monotonic()
-        opened = open_bag(bag)
-        assert len(opened.files) == 1 and opened.contents.problems[0].kind == "damaged"
-        assert "Policy A reproduces every one of the 29" in report(bag)
-        assert time.monotonic() - began < PATIENCE
+    opened = open_bag(bag)
+    assert len(opened.files) == 1 and opened.contents.problems[0].kind == "damaged"
+    began = time.monotonic()
+    assert "Policy A reproduces every one of the 29" in report(bag)
+    assert time.monotonic() - began < PATIENCE
 
 
 @pytest.mark.parametrize("name", ["walk.mcap", "walk.db3", "walk.mcap.zstd", "walk.db3.zstd"])

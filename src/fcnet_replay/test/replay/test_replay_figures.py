@@ -29,6 +29,9 @@ def evaluate(write_bag):
     return evaluate
 
 
+ODOM = {"without": ("odom",)}
+
+
 def codes(evaluation):
     """Severity of each finding by its code."""
     return {finding.code: finding.level for finding in findings(evaluation)}
@@ -96,28 +99,16 @@ def test_tilt_and_torque_are_those_of_the_robot(evaluate) -> None:
     assert motion["share_of_time_at_torque_limit"] == 0.0
 
 
-@pytest.mark.parametrize(
-    ("settings", "code", "level"),
-    [
-        ({"roll": 1.2}, "tilt", "bad"),
-        ({"without": ("odom",)}, "no_odom", "note"),
-        ({"without": ("controller/policy_step",)}, "inferred", "note"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "code", "level"), [({"roll": 1.2}, "tilt", "bad"), (ODOM, "no_odom", "note")])
 def test_the_verdict_has_a_code_and_a_level(evaluate, settings, code, level) -> None:
     assert codes(evaluate(**settings))[code] == level
 
 
-def test_tracking_says_by_how_much_the_robot_is_too_slow(evaluate) -> None:
+def test_tracking_is_how_much_too_slow_the_robot_is_and_unknown_without_odom(evaluate) -> None:
     tracking = evaluate(slow=0.2).figures["tracking"]
     assert tracking["yaw_rate_rad_s"]["rmse"] == pytest.approx(0.0, abs=1e-9)
-    assert tracking["forward_m_s"]["mean"] == pytest.approx(
-        -0.17, abs=0.02
-    )  # the command rises for a third of a second
-
-
-def test_without_odom_tracking_is_not_known(evaluate) -> None:
-    assert evaluate(without=("odom",)).figures["tracking"] is None
+    assert tracking["forward_m_s"]["mean"] == pytest.approx(-0.17, abs=0.02)  # commands rise for a third of a second
+    assert evaluate(**ODOM).figures["tracking"] is None
 
 
 def test_steps_whose_state_is_not_in_the_bag_are_lost_and_reported(evaluate) -> None:
@@ -128,18 +119,14 @@ def test_steps_whose_state_is_not_in_the_bag_are_lost_and_reported(evaluate) -> 
     assert len(replay.time) == 0
 
 
-def test_without_recorded_steps_they_are_inferred(evaluate) -> None:
-    """The made-up controller takes the newest state at each cycle too, so that even then little differs."""
-    figures = evaluate(without=("controller/policy_step",)).figures["policies"]["A"]
-    assert figures["basis"] == "inferred"
-    assert figures["action_error_rad"]["steps"] > 190 and figures["action_error_rad"]["p50"] < 0.1
-
-
-def test_without_targets_a_policy_is_replayed_by_itself(evaluate) -> None:
-    evaluation = evaluate(without=("controller/policy_step", "joint_trajectory"))
-    figures = evaluation.figures["policies"]["A"]
-    assert figures["basis"] == "alone"
-    assert figures["action_error_rad"]["rmse"] is None
+def test_without_recorded_steps_they_are_inferred_and_without_targets_a_policy_is_replayed_by_itself(evaluate) -> None:
+    """The made-up controller takes the newest state at each cycle too, so inferred steps differ little."""
+    evaluation = evaluate(without=("controller/policy_step",))
+    error = evaluation.figures["policies"]["A"]["action_error_rad"]
+    assert codes(evaluation)["inferred"] == "note"
+    assert error["steps"] > 190 and error["p50"] < 0.1
+    figures = evaluate(without=("controller/policy_step", "joint_trajectory")).figures["policies"]["A"]
+    assert (figures["basis"], figures["action_error_rad"]["rmse"]) == ("alone", None)
     assert figures["smoothness"]["jerk_rms_rad_s3"] > 0
 
 
@@ -159,7 +146,11 @@ def test_a_policy_of_every_type_is_replayed_as_it_steps(evaluate, robot, kind) -
     run = evaluate().run
     replay = replay_policy(run, model, robot)
     steps = extract_steps(run, model.command_shaper())
-    policy, last, most = load_policy(model), run.targets.position[steps.previous], robot.safety.max_target_rate * 0.02
+    policy, last, most = (
+        load_policy(model, "numpy"),
+        run.targets.position[steps.previous],
+        robot.safety.max_target_rate * 0.02,
+    )
     wanted = np.clip([policy.step(seen) for seen in steps.observations(run)], last - most, last + most)
     assert replay.basis == "recorded" and len(replay.time) == 199
     np.testing.assert_allclose(replay.action, np.clip(wanted, robot.lower, robot.upper), atol=1e-5)
@@ -210,20 +201,15 @@ def test_robot_and_policy_are_those_noted_in_the_bag(write_bag, model) -> None:
         evaluate_bag(write_bag())
 
 
-def test_the_spectrum_of_a_sine_has_its_power_at_its_frequency() -> None:
-    time = np.arange(1000) / 50.0
-    targets = 0.3 * np.sin(2 * np.pi * 3.125 * time)[:, None] * np.ones(12)
-    frequency, power = spectrum(targets, np.zeros(1000, dtype=bool), 0.02)
+def test_smoothness_is_the_jerk_of_a_cubic_and_the_power_above_8_hz() -> None:
+    time, warm = np.arange(1000) / 50.0, np.zeros(1000, dtype=bool)
+    assert smoothness((time**3)[:, None] * np.ones(12), warm, 0.02)["jerk_rms_rad_s3"] == pytest.approx(6.0)
+    slow = 0.3 * np.sin(2 * np.pi * 3.125 * time)[:, None] * np.ones(12)
+    frequency, power = spectrum(slow, warm, 0.02)
     assert frequency[power[:, 0].argmax()] == pytest.approx(3.125)
-    rough = targets + 0.3 * np.sin(2 * np.pi * 15.625 * time)[:, None]
-    assert smoothness(targets, np.zeros(1000, dtype=bool), 0.02)["high_frequency_share"] < 0.01
-    assert smoothness(rough, np.zeros(1000, dtype=bool), 0.02)["high_frequency_share"] == pytest.approx(0.5, abs=0.01)
-
-
-def test_the_jerk_of_a_cubic_is_constant() -> None:
-    time = np.arange(100) / 50.0
-    targets = (time**3)[:, None] * np.ones(12)
-    assert smoothness(targets, np.zeros(100, dtype=bool), 0.02)["jerk_rms_rad_s3"] == pytest.approx(6.0)
+    rough = slow + 0.3 * np.sin(2 * np.pi * 15.625 * time)[:, None]
+    assert smoothness(slow, warm, 0.02)["high_frequency_share"] < 0.01
+    assert smoothness(rough, warm, 0.02)["high_frequency_share"] == pytest.approx(0.5, abs=0.01)
 
 
 @pytest.mark.parametrize("pace", [0.5, 1.0, 2.0])

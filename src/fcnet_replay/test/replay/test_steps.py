@@ -141,7 +141,7 @@ def evaluate(write_bag):
         def edit(messages):
             return [entry for entry in messages if entry[1] not in topics or not begin <= entry[0] < end]
 
-        evaluation = evaluate_bag(write_bag(edit=edit, seconds=8.0, **ROBOT))
+        evaluation = evaluate_bag(write_bag(edit=edit, seconds=8.0, rate=100.0, **ROBOT))
         return evaluation.figures["policies"]["A"], {finding.code for finding in findings(evaluation)}
 
     return evaluate
@@ -177,94 +177,54 @@ def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
     assert "nothing_compared" in [finding.code for finding in findings(evaluation)]
 
 
-def steps_at(period, cold):
-    """Steps that were taken at these multiples of 20 ms."""
+@pytest.mark.parametrize(
+    ("period", "cold", "target", "previous", "missing"),
+    [
+        ([0, 1, 2.8, 4.8, 5.8], [1, 0, 0, 0, 0], [3, 7, 11, 19, 23], [2, 6, 10, 18, 22], [0, 0, 0, 1, 0]),
+        ([0, 1, 2, 3, 4], [1, 0, 0, 0, 0], [3, 7, 11, 14, 18], [2, 6, 10, 13, 17], [0, 0, 0, 0, 0]),
+        ([0, 1, 2, 9, 10], [1, 0, 0, 0, 0], [3, 7, 11, 14, 18], [2, 6, 10, 13, 17], [0, 0, 0, 1, 0]),
+        ([0, 1, 2, 40, 41], [1, 0, 0, 1, 0], [3, -1, 5, 40, 41], [2, 3, 4, 39, 40], [0, 0, 0, 0, 0]),
+        ([0, 1, 2, 0, 1], [1, 0, 0, 0, 0], [1, 2, 3, 1, 2], [0, 1, 2, 0, 1], [0, 0, 0, 1, 0]),
+    ],
+    ids=["a late step before a missing one", "a missing target", "time for a step", "cold, unknown", "sent again"],
+)
+def test_missing_steps_are_counted_by_targets_if_there_was_time(period, cold, target, previous, missing) -> None:
     time = 0.02 * np.array(period)
-    return StepRecord(time, time, time, time, np.array(cold, dtype=bool), np.zeros((len(time), 16)))
-
-
-def test_targets_are_counted_in_control_cycles() -> None:
-    steps = steps_at([0, 1, 2.8, 4.8, 5.8], [1, 0, 0, 0, 0])  # the third was late, before the fourth one is missing
-    target, previous = np.array([3, 7, 11, 19, 23]), np.array([2, 6, 10, 18, 22])
-    np.testing.assert_array_equal(missing_before(steps, target, previous), [0, 0, 0, 1, 0])
-
-
-def test_a_target_that_the_bag_lacks_is_no_step_unless_there_was_time_for_one() -> None:
-    target, previous = np.array([3, 7, 11, 14, 18]), np.array([2, 6, 10, 13, 17])
-    usual, slow = steps_at([0, 1, 2, 3, 4], [1, 0, 0, 0, 0]), steps_at([0, 1, 2, 9, 10], [1, 0, 0, 0, 0])
-    np.testing.assert_array_equal(missing_before(usual, target, previous), 0)
-    np.testing.assert_array_equal(missing_before(slow, target, previous), [0, 0, 0, 1, 0])
-
-
-def test_what_is_not_in_the_recording_and_what_begins_anew_follows_nothing() -> None:
-    steps = steps_at([0, 1, 2, 40, 41], [1, 0, 0, 1, 0])
-    target, previous = np.array([3, -1, 5, 40, 41]), np.array([2, 3, 4, 39, 40])
-    np.testing.assert_array_equal(missing_before(steps, target, previous), 0)
-
-
-def test_a_step_that_is_published_again_follows_none() -> None:
-    steps = steps_at([0, 1, 2, 0, 1], [1, 0, 0, 0, 0])
-    target, previous = np.array([1, 2, 3, 1, 2]), np.array([0, 1, 2, 0, 1])
-    np.testing.assert_array_equal(missing_before(steps, target, previous) > 0, [0, 0, 0, 1, 0])
+    steps = StepRecord(time, time, time, time, np.array(cold, dtype=bool), np.zeros((len(time), 16)))
+    np.testing.assert_array_equal(missing_before(steps, np.array(target), np.array(previous)), missing)
 
 
 FORWARD, HEIGHT, CLEARANCE = (SETPOINT_FIELDS.index(field) for field in ("vx", "height", "clearance"))
 PLANNER = 0.5  # [m/s] on cmd_vel, twenty times a second, for four seconds
 
 
-@pytest.fixture
-def setpoints(write_bag):
-    """One field of the setpoints at these times from the beginning of the walk [s]."""
-
-    def setpoints(field, times, commands=(), **settings):
-        run = read_run(open_bag(write_bag(edit=lambda messages: [*messages, *commands], **settings)))
-        return run.setpoints.at(EPOCH + np.array(times))[:, field].tolist()
-
-    return setpoints
+KEYBOARD = (1.0, "keyboard/cmd_vel", twist(-0.2))
+TIMEOUT = {"fcnet.parameters": json.dumps({"cmd_vel_timeout": 2.0})}
+STYLE = {"fcnet.parameters": json.dumps({"foot_clearance": 0.02, "stance_width": "wide"})}
+POSED = [(0.5, "cmd_pose", pose(-0.05)), KEYBOARD, (1.1, "cmd_pose", pose(-0.1))]
+FAULT = [(time, "controller/mode", text(mode)) for time, mode in ((1.0, "fault"), (2.0, "passive"))]
+ODD = [(1.0, "keyboard/cmd_vel", twist(np.nan)), (1.0, "cmd_pose", pose(np.inf))]
 
 
-def test_before_the_first_command_and_after_the_last_is_stale_the_setpoint_is_zero(setpoints) -> None:
-    assert setpoints(FORWARD, [-0.1, 0.1, 4.4, 4.5]) == [0.0, PLANNER, PLANNER, 0.0]
-
-
-def test_the_more_important_source_is_in_control_alone_until_its_commands_are_stale(setpoints) -> None:
-    commands = [(time, "keyboard/cmd_vel", twist(-0.2)) for time in (1.0, 1.3)]
-    assert setpoints(FORWARD, [0.99, 1.01, 1.79, 1.81], commands) == [PLANNER, -0.2, -0.2, PLANNER]
-
-
-def test_the_controllers_own_timeout_counts(setpoints) -> None:
-    commands = [(1.0, "keyboard/cmd_vel", twist(-0.2))]
-    slow = {"fcnet.parameters": json.dumps({"cmd_vel_timeout": 2.0})}
-    assert setpoints(FORWARD, [2.9, 3.1], commands, custom=slow) == [-0.2, PLANNER]
-
-
-def test_a_pose_stays_and_is_lost_while_a_more_important_source_is_in_control(setpoints) -> None:
-    commands = [
-        (0.5, "cmd_pose", pose(-0.05)),
-        (1.0, "keyboard/cmd_vel", twist(-0.2)),
-        (1.1, "cmd_pose", pose(-0.1)),
-    ]
-    assert setpoints(HEIGHT, [0.4, 0.6, 3.0], commands) == [0.0, -0.05, -0.05]
-
-
-def test_commands_from_before_a_fault_are_forgotten(setpoints) -> None:
-    commands = [
-        (0.5, "cmd_pose", pose(-0.05)),
-        (1.0, "controller/mode", text("fault")),
-        (2.0, "controller/mode", text("passive")),
-    ]
-    assert setpoints(HEIGHT, [1.9, 2.1], commands) == [-0.05, 0.0]
-
-
-def test_the_style_is_the_controllers_parameter(setpoints) -> None:
-    style = {"fcnet.parameters": json.dumps({"foot_clearance": 0.02, "stance_width": "wide"})}
-    assert setpoints(CLEARANCE, [1.0], custom=style) == [0.02]
-
-
-def test_numbers_that_cannot_be_commands_count_as_the_controller_counts_them(setpoints) -> None:
-    commands = [
-        (1.0, "keyboard/cmd_vel", twist(np.nan)),
-        (1.0, "cmd_pose", pose(np.inf)),
-    ]
-    assert setpoints(FORWARD, [1.1], commands) == [0.0]
-    assert setpoints(HEIGHT, [1.1], commands) == [0.0]
+@pytest.mark.parametrize(
+    ("field", "commands", "custom", "expected"),
+    [
+        (FORWARD, [], {}, {-0.1: 0.0, 0.1: PLANNER, 4.4: PLANNER, 4.5: 0.0}),
+        (FORWARD, [KEYBOARD, (1.3, *KEYBOARD[1:])], {}, {0.99: PLANNER, 1.01: -0.2, 1.79: -0.2, 1.81: PLANNER}),
+        (FORWARD, [KEYBOARD], TIMEOUT, {2.9: -0.2, 3.1: PLANNER}),
+        (HEIGHT, POSED, {}, {0.4: 0.0, 0.6: -0.05, 3.0: -0.05}),
+        (HEIGHT, [POSED[0], *FAULT], {}, {1.9: -0.05, 2.1: 0.0}),
+        (CLEARANCE, [], STYLE, {1.0: 0.02}),
+        (FORWARD, ODD, {}, {1.1: 0.0}),
+        (HEIGHT, ODD, {}, {1.1: 0.0}),
+    ],
+    ids=[
+        "zero before the first command and after the last is stale", "the more important source, until it is stale",
+        "the controller's own timeout", "a pose stays, and is lost while another source is in control",
+        "commands from before a fault are forgotten", "the style is a parameter", "an impossible velocity",
+        "an impossible pose",
+    ],
+)  # fmt: skip
+def test_setpoints_are_those_of_the_controller(write_bag, field, commands, custom, expected) -> None:
+    run = read_run(open_bag(write_bag(rate=20.0, edit=lambda messages: [*messages, *commands], custom=custom)))
+    assert run.setpoints.at(EPOCH + np.array(list(expected)))[:, field].tolist() == list(expected.values())
