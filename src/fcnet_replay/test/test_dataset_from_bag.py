@@ -16,10 +16,7 @@ from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
 from fcnet_core.policy import SequencePolicy
 from fcnet_core.robot import load_robot
-from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.datasets.from_bag import BagReading, read_episodes
 from fcnet_replay.datasets.validation import faults
-from fcnet_replay.read_run import read_run
 
 Edit = Callable[[list[Any]], list[Any]]
 
@@ -110,17 +107,6 @@ def test_commands_that_were_not_recorded_are_reported(bag, tmp_path, capsys) -> 
     assert "no cmd_vel and no cmd_pose in the bag, taken as zero" in capsys.readouterr().out
 
 
-def test_without_recorded_steps_the_gait_phase_is_counted_from_the_beginning_of_the_walk(bag, tmp_path) -> None:
-    exact = read_episodes(bag("exact", edit=stood_before), BagReading())
-    inferred = read_episodes(bag("plain", edit=stood_before, without=("controller/policy_step",)), BagReading())
-    assert inferred.steps.basis == "inferred" and len(inferred.steps) == len(exact.steps) == 199
-    np.testing.assert_allclose(inferred.steps.record.command, exact.steps.record.command, atol=1e-9)
-    np.testing.assert_array_equal(inferred.target, exact.target)
-    np.testing.assert_array_equal(inferred.steps.previous, exact.steps.previous)
-    joints = [walk.run.joints.position[walk.steps.joints] for walk in (inferred, exact)]
-    assert np.abs(joints[0] - joints[1]).max() < 0.03  # a state that is one or two newer
-
-
 def test_a_walk_whose_beginning_is_missing_has_no_known_phase(bag, tmp_path, capsys) -> None:
     path = bag(without=("controller/policy_step",))  # its mode is `walking` from the start
     assert main(["dataset", "from-bag", str(path), "-o", str(tmp_path / "data")]) == USAGE_ERROR
@@ -166,4 +152,3 @@ def test_a_damaged_bag_gives_what_it_holds_and_the_damage_is_reported(bag, tmp_p
     data = converted(tmp_path, path)
     assert 0 < data.steps < 199
     assert data.manifest.description["bags"][0]["problems"]
-    assert "damaged" in [problem.kind for problem in read_run(open_bag(path)).problems]

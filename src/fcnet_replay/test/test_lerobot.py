@@ -15,8 +15,7 @@ import pytest
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.learning.dataset import FIRST, Dataset, DatasetWriter, Manifest, read_manifest
-from fcnet_core.observation import ARRAYS
+from fcnet_core.learning.dataset import FIRST, Dataset, DatasetWriter, Manifest
 from fcnet_replay.datasets.lerobot import NAMES
 
 TASK = {
@@ -56,21 +55,16 @@ MANIFESTS = {
 
 
 @pytest.fixture(params=MANIFESTS)
-def data(request, tmp_path) -> Path:
-    return write(tmp_path / "data", MANIFESTS[request.param])
-
-
-@pytest.fixture
-def exported(tmp_path) -> Path:
-    data = write(tmp_path / "data", MANIFESTS["task"])
+def exported(request, tmp_path) -> tuple[Dataset, Path]:
+    """A dataset, and the folder to which it was exported."""
+    data = write(tmp_path / "data", MANIFESTS[request.param])
     assert main(["dataset", "export", str(data), "-o", str(tmp_path / "lerobot")]) == 0
-    return tmp_path / "lerobot"
+    return Dataset(data), tmp_path / "lerobot"
 
 
-def test_every_array_is_a_column_bit_by_bit(data, tmp_path) -> None:
-    folder = tmp_path / "lerobot"
-    assert main(["dataset", "export", str(data), "-o", str(folder)]) == 0
-    for shard, path in zip(Dataset(data).shards, sorted(folder.glob("data/*/*.parquet")), strict=True):
+def test_every_array_is_a_column_bit_by_bit(exported) -> None:
+    data, folder = exported
+    for shard, path in zip(data.shards, sorted(folder.glob("data/*/*.parquet")), strict=True):
         table = pq.read_table(path)
         for name, array in shard.arrays.items():
             column = table[NAMES.get(name, f"fcnet.{name}")].combine_chunks()
@@ -78,18 +72,17 @@ def test_every_array_is_a_column_bit_by_bit(data, tmp_path) -> None:
                 column = column.flatten()
             stored = column.to_numpy(zero_copy_only=False)
             assert (stored.dtype, stored.tobytes()) == (array.dtype, array.tobytes()), name
-    assert msgspec.json.decode((folder / "meta/fcnet.json").read_bytes(), type=Manifest) == read_manifest(data)
+    assert msgspec.json.decode((folder / "meta/fcnet.json").read_bytes(), type=Manifest) == data.manifest
 
 
-def test_steps_and_episodes_are_counted_as_lerobot_does(data, tmp_path) -> None:
-    folder = tmp_path / "lerobot"
-    assert main(["dataset", "export", str(data), "-o", str(folder)]) == 0
+def test_steps_and_episodes_are_counted_as_lerobot_does(exported) -> None:
+    data, folder = exported
     info = json.loads((folder / "meta/info.json").read_text())
     files = [pq.read_table(path) for path in sorted(folder.glob("data/*/*.parquet"))]
     episodes = pq.read_table(folder / "meta/episodes/chunk-000/file-000.parquet")
-    assert info["codebase_version"] == "v3.0" and info["fps"] == Dataset(data).manifest.control_rate
+    assert info["codebase_version"] == "v3.0" and info["fps"] == data.manifest.control_rate
     assert info["features"].keys() == set(files[0].column_names)
-    assert (info["total_frames"], info["total_episodes"]) == (Dataset(data).steps, episodes.num_rows)
+    assert (info["total_frames"], info["total_episodes"]) == (data.steps, episodes.num_rows)
     column = {name: np.concatenate([file[name].to_numpy() for file in files]) for name in ("index", "frame_index")}
     assert column["index"].tolist() == list(range(info["total_frames"]))
     done = np.concatenate([file["next.done"].to_numpy() for file in files])
@@ -97,36 +90,34 @@ def test_steps_and_episodes_are_counted_as_lerobot_does(data, tmp_path) -> None:
     assert (np.flatnonzero(done) + 1).tolist() == np.cumsum(lengths).tolist()
     assert column["frame_index"].tolist() == [frame for length in lengths for frame in range(length)]
     assert episodes["dataset_to_index"].to_pylist() == np.cumsum(lengths).tolist()
-    begins = [(shard.first | (np.arange(shard.sequences[1]) == 0)).sum() for shard in Dataset(data).shards]
+    begins = [(shard.first | (np.arange(shard.sequences[1]) == 0)).sum() for shard in data.shards]
     assert np.bincount(episodes["data/file_index"].to_numpy()).tolist() == begins
 
 
 def test_statistics_are_those_of_all_steps_and_of_each_episode(exported) -> None:
-    figures = json.loads((exported / "meta/stats.json").read_text())
-    shards = Dataset(exported.parent / "data").shards
-    image = np.concatenate([shard.arrays["image"].reshape(-1, 2, 3) for shard in shards])
-    assert figures["fcnet.image"]["count"] == [len(image)]
-    np.testing.assert_allclose(figures["fcnet.image"]["mean"], image.mean(0))
-    np.testing.assert_allclose(figures["fcnet.image"]["std"], image.std(0))
-    assert figures["fcnet.image"]["max"] == image.max(0).tolist()
+    data, folder = exported
+    figures = json.loads((folder / "meta/stats.json").read_text())
+    action = np.concatenate([shard.action.reshape(-1, shard.action.shape[-1]) for shard in data.shards]).astype(float)
+    assert figures["action"]["count"] == [len(action)]
+    for name, expected in (("mean", action.mean(0)), ("std", action.std(0)), ("max", action.max(0))):
+        np.testing.assert_allclose(figures["action"][name], expected)
     assert figures["action"].keys() == figures["index"].keys() == {"min", "max", "mean", "std", "count"}
-    episodes = pq.read_table(exported / "meta/episodes/chunk-000/file-000.parquet")
+    episodes = pq.read_table(folder / "meta/episodes/chunk-000/file-000.parquet")
     length = episodes["length"][0].as_py()
-    np.testing.assert_allclose(episodes["stats/fcnet.image/mean"][0].as_py(), image[:length].mean(0))
+    np.testing.assert_allclose(episodes["stats/action/mean"][0].as_py(), action[:length].mean(0))
 
 
-def test_entries_have_names(tmp_path) -> None:
-    data = write(tmp_path / "data", Manifest("a1", 50.0))
-    assert main(["dataset", "export", str(data), "-o", str(tmp_path / "lerobot")]) == 0
-    features = json.loads((tmp_path / "lerobot/meta/info.json").read_text())["features"]
-    assert features["observation.state"]["names"][54:57] == ["command.vx", "command.vy", "command.yaw_rate"]
-    assert features["action"]["shape"] == [12] and len(features["action"]["names"]) == 12
-    assert ARRAYS["observation"].shape == tuple(features["observation.state"]["shape"])
+def test_entries_have_names(exported) -> None:
+    data, folder = exported
+    features = json.loads((folder / "meta/info.json").read_text())["features"]
+    for name, feature in (("observation", "observation.state"), ("action", "action")):
+        assert tuple(features[feature]["shape"]) == data.manifest.arrays[name].shape
+    expected = ["command.vx", "command.vy", "command.yaw_rate"] if data.manifest.joint_names else ["velocity.1"]
+    assert features["observation.state"]["names"][-16 if len(expected) > 1 else -1 :][:3] == expected
 
 
-def test_nothing_is_overwritten_and_nothing_half_done_is_left(exported, tmp_path, capsys) -> None:
-    assert main(["dataset", "export", str(tmp_path / "data"), "-o", str(exported)]) == USAGE_ERROR
-    assert "exists already" in capsys.readouterr().err
+def test_nothing_is_overwritten_and_nothing_half_done_is_left(exported, tmp_path) -> None:
+    assert main(["dataset", "export", str(tmp_path / "data"), "-o", str(exported[1])]) == USAGE_ERROR
     (tmp_path / "data/shard-00003/action.npy").unlink()
     assert main(["dataset", "export", str(tmp_path / "data"), "-o", str(tmp_path / "other")]) == USAGE_ERROR
     assert not [path for path in tmp_path.iterdir() if "other" in path.name]

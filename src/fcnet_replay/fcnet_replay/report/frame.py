@@ -18,6 +18,7 @@ QUANTILES = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "largest"}
 SPREAD = {"rmse": "RMS", **QUANTILES}
 VELOCITIES = {"forward": "m/s", "sideways": "m/s", "yaw rate": "rad/s"}  # in the trunk's frame
 TIME = "time [s]"
+GROUP = "time"  # of plots over time, and of the playback
 Section = tuple[str, list[str]]  # heading and elements in HTML
 
 
@@ -31,11 +32,10 @@ class ReportFinding(NamedTuple):
 
 @dataclass(frozen=True)
 class TimePlots:
-    """Draws signals of one run over one time axis; the plots of a group are zoomed together."""
+    """Draws signals of one run over one time axis; all of these plots are zoomed together."""
 
     signals: Signals
     plots: Plots
-    group: str
 
     def line(self, label: str, time: Array, values: Array, colour: int, step: float | None = None) -> Line:
         """Return a line of values (N,) at times (N,) [s], rounded to multiples of `step`."""
@@ -44,7 +44,7 @@ class TimePlots:
     def plot(self, title: str, unit: str, lines: Sequence[Line], height: int = 150, **options: Any) -> str:
         """Return the HTML of one plot; options: of Plot."""
         grid = self.signals.grid
-        return self.plots.element(Plot(title, TIME, unit, grid, lines, group=self.group, height=height, **options))
+        return self.plots.element(Plot(title, TIME, unit, grid, lines, group=GROUP, height=height, **options))
 
     def of_joints(self, height: int, lines: Callable[[int], Sequence[Line]], unit_right: str = "") -> Iterator[str]:
         """Yield the HTML of a plot for each joint, in columns. lines: of a joint, by its index."""

@@ -12,7 +12,7 @@ from fcnet_core.document import table, text
 from fcnet_core.document.plots import Bars, Plot
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS
-from fcnet_replay.report.frame import TIME, TimePlots, number, numbers
+from fcnet_replay.report.frame import GROUP, TIME, TimePlots, number, numbers
 from fcnet_replay.report.signals import Signals, spans_of
 
 MODE_COLOURS = {
@@ -24,7 +24,6 @@ MODE_COLOURS = {
     Mode.RECOVERING.value: 2,
     Mode.FAULT.value: 2,
 }
-COUNTS = ("no foot", "one foot", "two feet", "three feet", "four feet")
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
 WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
 ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
@@ -45,7 +44,7 @@ def gait(view: TimePlots) -> Iterator[str]:
     yield text(ESTIMATED if signals.has_torque else WITHOUT)
     ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
     yield view.plots.element(
-        Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=view.group, height=height)
+        Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=GROUP, height=height)
     )
     if not signals.has_torque:
         return
@@ -56,16 +55,14 @@ def gait(view: TimePlots) -> Iterator[str]:
     cells = [
         [name, number(leg["duty"], ".1f", " %", 100.0), number(leg["touchdowns_per_s"], ".2f")]
         + numbers(leg, ("stance_s", "swing_s"), ".3f")
-        for name, leg in figures["legs"].items()
+        for name, leg in figures.items()
     ]
     yield table(["leg", "duty", "touchdowns per second", "stance [s]", "swing [s]"], cells)
-    together = numbers(figures["feet"], COUNTS, ".1f", 100.0 / sum(figures["feet"].values()))
-    yield table(["in contact at once", *COUNTS], [["share of the walking time [%]", *together]])
 
 
 def gait_figures(signals: Signals) -> dict[str, Any] | None:
-    """Return duty, touchdowns per second, mean stance and swing [s] of each leg, and the times [s] with no to four feet
-    in contact; None if the robot walks for less than LEAST.
+    """Return duty, touchdowns per second, mean stance and swing [s] of each leg; None if the robot walks for less than
+    LEAST.
     """
     time, walking, dt = signals.joint_time[signals.order], signals.walking[signals.order], signals.walking_time
     total = float(dt.sum())
@@ -81,8 +78,7 @@ def gait_figures(signals: Signals) -> dict[str, Any] | None:
             "stance_s": _mean_length(time, contact, walking),
             "swing_s": _mean_length(time, ~contact, walking),
         }
-    together = signals.contact.sum(axis=1)
-    return {"legs": legs, "feet": {name: float(dt[together == count].sum()) for count, name in enumerate(COUNTS)}}
+    return legs
 
 
 def _mean_length(time: Array, holds: Mask, walking: Mask) -> float | None:

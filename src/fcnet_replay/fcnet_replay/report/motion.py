@@ -8,7 +8,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.document import table, text
-from fcnet_core.document.plots import Line, Plot, Plots
+from fcnet_core.document.plots import Line, Plot
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import GRAVITY, roll_pitch_yaw, tilt
 from fcnet_replay.metrics import (
@@ -21,7 +21,7 @@ from fcnet_replay.metrics import (
     tracking_error,
     velocities,
 )
-from fcnet_replay.report.frame import QUANTILES, VELOCITIES, Section, TimePlots, joint_title, number, numbers
+from fcnet_replay.report.frame import GROUP, QUANTILES, VELOCITIES, Section, TimePlots, joint_title, number, numbers
 from fcnet_replay.report.gait import gait
 from fcnet_replay.report.playback import playback, rate
 from fcnet_replay.report.signals import Signals
@@ -36,11 +36,10 @@ NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
 
 
-def motion_sections(signals: Signals, plots: Plots, group: str) -> list[Section]:
+def motion_sections(view: TimePlots) -> list[Section]:
     """Return the sections on playback, gait, path, velocity, height and attitude, joints, and power."""
-    view = TimePlots(signals, plots, group)
     return [
-        ("Playback", [text(_about(signals)), playback(view)]),
+        ("Playback", [text(_about(view.signals)), playback(view)]),
         ("Gait and contacts", list(gait(view))),
         ("Path", list(_path(view))),
         ("Velocity, commanded and measured", list(_velocity(view))),
@@ -56,7 +55,7 @@ def _about(signals: Signals) -> str:
     points = (
         f"Of {len(signals.run.joints.stamp):,} states the plots show the smallest and the largest value in every "
         f"{2e3 * grid.step:.0f} ms; no peak is lost."
-        if signals.decimated
+        if len(signals.run.joints.stamp) > 1.1 * grid.count
         else f"The plots show every one of {len(signals.run.joints.stamp):,} states."
     )
     known = len(signals.run.odometry.known("position").stamp)
@@ -79,7 +78,7 @@ def _path(view: TimePlots) -> Iterator[str]:
     away = float(np.hypot(*(position[-1, :2] - position[0, :2])))
     yield text(f"Seen from above. It begins at the green spot; {way:.1f} m of way end {away:.1f} m from there.")
     path = [Line("trunk", y, MEASURED)]
-    yield view.plots.element(Plot("Path, y over x", "x [m]", "m", x, path, scale="path", group=view.group, height=340))
+    yield view.plots.element(Plot("Path, y over x", "x [m]", "m", x, path, scale="path", group=GROUP, height=340))
 
 
 def _velocity(view: TimePlots) -> Iterator[str]:

@@ -28,7 +28,6 @@ from fcnet_replay.report.motion import JOINTS, RADIAN, motion_sections
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
 
-GROUP = "time"
 MILLISECOND = 0.005  # [ms] to which latencies are rounded
 UNNOTED = "not noted in the bag"
 DIFFERENCE = """At every step each policy saw what the controller saw, was given the target that was really sent before,
@@ -42,12 +41,12 @@ TIMING = "Gaps and latency beyond one control cycle disturb a walk."
 def page(evaluation: ReplayEvaluation) -> str:
     """Return the report as one HTML document."""
     figures, signals, plots = evaluation.figures, Signals(evaluation.run, evaluation.robot), Plots()
-    view = TimePlots(signals, plots, GROUP)
+    view = TimePlots(signals, plots)
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"
     made = Page(f"Replay of {Path(figures['bag']).name}")
     lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {_start_utc(signals)}. Policies: {policies}"
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(findings(evaluation))]
-    sections = motion_sections(signals, plots, GROUP)
+    sections = motion_sections(view)
     if evaluation.replays:
         dict(sections)[JOINTS].extend(_smoothness(evaluation, plots))
     sections.append(("Timing", list(_timing(evaluation, view))))

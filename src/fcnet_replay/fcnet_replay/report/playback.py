@@ -14,7 +14,7 @@ from fcnet_core.document.plots import Plots
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import LEGS
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_replay.report.frame import TimePlots
+from fcnet_replay.report.frame import GROUP, TimePlots
 from fcnet_replay.report.signals import HOLD, Signals
 from fcnet_replay.run import newest
 
@@ -36,7 +36,7 @@ def playback(view: TimePlots) -> str:
     steps = [POINT] * 3 + [TURN] * 9 + [POINT] * (columns.shape[1] - 12)
     facts: dict[str, Any] = {
         "scene": scene.scene_facts(signals.robot),
-        "group": view.group,
+        "group": GROUP,
         "period": poses["period"],
         "hips": LegKinematics(signals.robot).hips.tolist(),
         "columns": [view.plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],

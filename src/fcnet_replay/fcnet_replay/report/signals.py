@@ -56,16 +56,11 @@ class Signals:
         step = max(self.seconds / MOST_POINTS, FINEST)
         return Grid(0.0, step, 2 * max(int(np.ceil(self.seconds / (2 * step))), 1))
 
-    @cached_property
-    def decimated(self) -> bool:
-        """Whether a point stands for more than one state."""
-        return len(self.run.joints.stamp) > 1.1 * self.grid.count
-
-    def over_time(self, time: Array, values: Array, hold: float = HOLD) -> Array:
+    def over_time(self, time: Array, values: Array) -> Array:
         """Resample values (N, K) at times (N,) [s] to the grid (count, K) without losing peaks.
 
         Each bin of two points shows its smallest and largest value, in the order of its first and last value. Its last
-        point is held for `hold` [s] over empty bins; later points are NaN, so the line breaks.
+        point is held for HOLD [s] over empty bins; later points are NaN, so the line breaks.
         """
         columns = values[:, None] if values.ndim == 1 else values
         width, bins = 2 * self.grid.step, self.grid.count // 2  # [s] of a bin, number of bins
@@ -88,7 +83,7 @@ class Signals:
         newest_filled[filled] = filled
         newest_filled = np.maximum.accumulate(newest_filled)
         age = np.arange(bins) - newest_filled
-        held = np.flatnonzero((newest_filled >= 0) & (age > 0) & (age * width <= max(hold, width)))
+        held = np.flatnonzero((newest_filled >= 0) & (age > 0) & (age * width <= max(HOLD, width)))
         points[held] = points[newest_filled[held], 1:]
         return points.reshape(2 * bins, -1)
 

@@ -18,7 +18,7 @@ from fcnet_core.model_file import save_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.read_run import read_run
-from fcnet_replay.report.frame import add_sections
+from fcnet_replay.report.frame import TimePlots, add_sections
 from fcnet_replay.report.motion import motion_sections
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals
@@ -187,7 +187,7 @@ def ten_minutes():
 
 def test_a_page_of_ten_minutes_stays_below_5_megabytes(ten_minutes):
     page, plots = Page("Ten minutes"), Plots()
-    sections = motion_sections(ten_minutes, plots, "time")
+    sections = motion_sections(TimePlots(ten_minutes, plots))
     add_sections(page, sections)
     add_scripts(page, plots)
     assert ten_minutes.seconds > 590
