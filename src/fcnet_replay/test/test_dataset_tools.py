@@ -135,12 +135,6 @@ def test_what_is_broken_is_named_with_its_place(way: str, data, capsys) -> None:
     assert found in capsys.readouterr().out
 
 
-def test_data_of_another_robot_are_a_fault(data) -> None:
-    assert len(list(faults(data(), "a1"))) == 1
-    claims = list(faults(data("claims", robot="a1")))
-    assert not claims or all("limits of a1" in sentence for sentence in claims)
-
-
 def test_many_faults_of_a_kind_are_one_with_their_number(data) -> None:
     folder = data()
     change(folder / S / "action.npy", (slice(None), slice(5), 0), np.inf)

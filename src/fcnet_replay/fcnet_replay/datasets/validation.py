@@ -25,16 +25,14 @@ Numbers = npt.NDArray[Any]
 Check = tuple[str, tuple[str, ...], str, Mask, Numbers]  # array, names (n,), what is wrong, where (N, n), values (N, n)
 
 
-def faults(folder: Path, robot_name: str | None = None) -> Iterator[str]:
-    """Yield the faults of a dataset; robot_name: the expected robot."""
+def faults(folder: Path) -> Iterator[str]:
+    """Yield the faults of a dataset."""
     try:
         manifest = read_manifest(folder)
     except (FcnetError, OSError) as error:
         yield str(error)
         return
     path, robot = folder / "manifest.json", None
-    if robot_name and manifest.robot != robot_name:
-        yield f"{path} names the robot {manifest.robot!r}, not {robot_name}: the data are another robot's"
     if manifest.arrays == ARRAYS:  # a quadruped's
         if manifest.joint_names != JOINT_NAMES:
             yield f"{path} has the joints in another order than {', '.join(JOINT_NAMES)}; make the data again"

@@ -76,8 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     stats.add_argument("--against", type=Path, metavar="MODEL", help="model file to show drift from")
     add_json(stats, "all figures")
     summary = "check datasets for faults; exit 1 if there are any"
-    validate = action("validate", summary, _validate, data="datasets")
-    validate.add_argument("--robot", metavar="NAME", help="expected robot (default: the robot in the manifest)")
+    action("validate", summary, _validate, data="datasets")
     export = action("export", "write a dataset as LeRobotDataset v3.0", _export, None, "dataset")
     _add_out(export)
 
@@ -145,7 +144,7 @@ def _validate(args: argparse.Namespace) -> int:
 
     broken = 0
     for folder in args.data:
-        found = list(islice(faults(folder, args.robot), MOST_FAULTS))
+        found = list(islice(faults(folder), MOST_FAULTS))
         broken += bool(found)
         print("\n".join(found) or f"{folder} is sound")
         if len(found) == MOST_FAULTS:
