@@ -1,12 +1,8 @@
-"""The two robots, a policy that only stands, a teacher, and the fcnet program as a process of its own."""
+"""The two robots, a policy that only stands, and a teacher."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -60,27 +56,3 @@ def teacher(aliengo: Robot) -> PolicyModel:
     """A teacher with random weights."""
     config, rng = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=(16,)), np.random.default_rng(0)
     return _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
-
-
-@pytest.fixture(scope="session")
-def while_running() -> Callable[[subprocess.Popen[str], Callable[[], Any]], None]:
-    """Wait until a condition is true while a process runs."""
-
-    def wait(process: subprocess.Popen[str], condition: Callable[[], Any]) -> None:
-        end = time.monotonic() + 240
-        while not condition():
-            assert process.poll() is None and time.monotonic() < end
-            time.sleep(0.01)
-
-    return wait
-
-
-@pytest.fixture
-def fcnet() -> Callable[..., subprocess.Popen[str]]:
-    """Start `fcnet ARGUMENTS` as a process."""
-
-    def start(*arguments: str | Path, **options: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "fcnet_core.cli", *map(str, arguments)]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
-
-    return start

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -29,8 +30,6 @@ PLAN = {
 }
 SHARD_BYTES = 2 * 50 * 70 * 4
 TIMEOUT = 240
-Start = Callable[..., subprocess.Popen[str]]
-Wait = Callable[..., None]
 
 
 @pytest.fixture(autouse=True)
@@ -39,6 +38,20 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(PLAN))
     return tmp_path / "plan.yaml"
+
+
+def _fcnet(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+    """Start `fcnet ARGUMENTS` as a process."""
+    command = [sys.executable, "-m", "fcnet_core.cli", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def _wait(condition: Callable[[], Any], process: subprocess.Popen[str] | None = None) -> None:
+    """Wait until a condition is true, while the process runs."""
+    end = time.monotonic() + TIMEOUT
+    while not condition():
+        assert (process is None or process.poll() is None) and time.monotonic() < end
+        time.sleep(0.01)
 
 
 def _shards(folder: str) -> list[Path]:
@@ -55,13 +68,6 @@ def _children(process: int) -> list[int]:
     return [int(child) for thread in threads for child in (thread / "children").read_text().split()]
 
 
-def _wait_until_gone(children: list[int]) -> None:
-    end = time.monotonic() + TIMEOUT
-    while any(_running(child) for child in children):
-        assert time.monotonic() < end, "worker processes were left behind"
-        time.sleep(0.05)
-
-
 def _running(process: int) -> bool:
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -74,31 +80,31 @@ def _shrink_the_disk() -> None:
 
 
 def test_interrupted_out_of_disk_space_and_killed_it_continues_to_the_same_bytes(
-    fcnet: Start, while_running: Wait, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     arguments = ("collect", "--config", "plan.yaml", "--processes", "1", "--out", "cut")
-    process = fcnet(*arguments)
-    while_running(process, lambda: _shards("cut"))
+    process = _fcnet(*arguments)
+    _wait(lambda: _shards("cut"), process)
     children = _children(process.pid)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 130 and "Traceback" not in errors
-    _wait_until_gone(children)
+    _wait(lambda: not any(map(_running, children)))
     kept, shards = _content("cut"), _shards("cut")
     assert 0 < len(shards) < 10
 
-    process = fcnet(*arguments, preexec_fn=_shrink_the_disk)
+    process = _fcnet(*arguments, preexec_fn=_shrink_the_disk)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == USAGE_ERROR and "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("fcnet: shard ")
     assert _shards("cut") == shards
 
-    process = fcnet(*arguments)
-    while_running(process, lambda: len(_shards("cut")) > len(shards))
+    process = _fcnet(*arguments)
+    _wait(lambda: len(_shards("cut")) > len(shards), process)
     children = _children(process.pid)
     process.kill()
     process.communicate(timeout=TIMEOUT)
-    _wait_until_gone(children)
+    _wait(lambda: not any(map(_running, children)))
 
     assert main([*arguments]) == 0
     assert "10 shards, 1,000 steps" in capsys.readouterr().out
@@ -142,12 +148,12 @@ def cluster() -> Iterator[Machine]:
 
 
 def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local_run(
-    cluster: Machine, fcnet: Start, while_running: Wait, plan: Path
+    cluster: Machine, plan: Path
 ) -> None:
     plan.write_text(yaml.safe_dump(PLAN | {"shards": 4, "seconds": 6}))
     arguments = ("collect", "--config", "plan.yaml", "--out")
-    far = fcnet(*arguments, "far", "--ray", cluster.address)
-    while_running(far, lambda: _shards("far") and cluster.busy())
+    far = _fcnet(*arguments, "far", "--ray", cluster.address)
+    _wait(lambda: _shards("far") and cluster.busy(), far)
     os.kill(cluster.busy()[0], signal.SIGKILL)
     printed, errors = far.communicate(timeout=TIMEOUT)
     assert far.returncode == 0, errors
