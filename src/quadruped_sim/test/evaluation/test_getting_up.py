@@ -18,7 +18,7 @@ from quadruped_sim.rollout import Rollout, SetpointRanges
 
 SAG = 0.05  # [rad] on level ground
 LYING = np.array([True, True, False, True])  # robots of a batch
-REPEATS = 4  # of each kind of fall
+REPEATS = 3  # of each kind of fall
 
 
 @pytest.mark.parametrize(
