@@ -1,4 +1,4 @@
-"""The control loop: a thread that runs the core's cycles, at the pace of real or of simulated time.
+"""The control loop: a thread that runs the controller's cycles, at the pace of real or of simulated time.
 
 Real time has absolute deadlines, as a robot needs. Simulated time is the time of the states' stamps: each control
 period has one cycle, however long that takes, and its targets have the stamp of the state that they answer. A simulator
@@ -13,9 +13,10 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
-from fcnet_controller.control_core import ControlCore
+from fcnet_core.control.controller import Controller
 from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.names import SECOND, Mode
+from fcnet_ros.health import LoopStatistics
 from fcnet_ros.messages import StateReceiver
 from fcnet_ros.targets import TargetPublisher
 
@@ -29,18 +30,21 @@ TOLERANCE = 1e-6  # [s] of stamps
 
 
 class Pace(ABC):
-    """When cycles are due, `period` [s] apart, and the core's time."""
+    """When cycles are due, `period` [s] apart, and the controller's time."""
 
-    def __init__(self, core: ControlCore, receiver: StateReceiver, period: float) -> None:
-        self._core, self._receiver, self._period = core, receiver, period
+    def __init__(
+        self, controller: Controller, receiver: StateReceiver, statistics: LoopStatistics, period: float
+    ) -> None:
+        self.controller, self.statistics, self.period = controller, statistics, period
+        self._receiver = receiver
 
     @abstractmethod
     def now(self) -> float:
-        """Return the core's time [s]; any thread may ask."""
+        """Return the controller's time [s]; any thread may ask."""
 
     @abstractmethod
     def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
-        """Yield the core's time [s] of each cycle, until `stopping()`; the core is prepared and has its state then."""
+        """Yield the time [s] of each cycle, until `stopping()`; the controller is prepared and has its state then."""
 
     def is_stalled(self) -> bool:
         """Return whether the loop has stood still in this cycle, so that earlier decisions must not be sent."""
@@ -70,16 +74,16 @@ class RealTimePace(Pace):
     def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
         self._deadline = time.monotonic()
         while not stopping():
-            self._wait_until(self._deadline + self._period)
-            self._core.prepare(time.monotonic())
-            self._receiver.receive(self._deadline - FRESH, self._deadline + min(LONGEST_WAIT, 0.5 * self._period))
+            self._wait_until(self._deadline + self.period)
+            self.controller.prepare(time.monotonic())
+            self._receiver.receive(self._deadline - FRESH, self._deadline + min(LONGEST_WAIT, 0.5 * self.period))
             self.is_stalled()
             yield time.monotonic()
 
     def is_stalled(self) -> bool:
         """Return whether the loop has stood still since the deadline; the controller is then in fault."""
         late = time.monotonic() - self._deadline
-        return late > STALLED_PERIODS * self._period and self._core.stop_after_stall(late)
+        return late > STALLED_PERIODS * self.period and self.controller.stop_after_stall(late)
 
     def _wait_until(self, deadline: float) -> None:
         """Sleep until the deadline; after missed periods it is moved to the newest one."""
@@ -88,11 +92,11 @@ class RealTimePace(Pace):
             time.sleep(remaining)
         self._deadline = deadline
         late = time.monotonic() - deadline
-        self._core.statistics.add("wake", late)
+        self.statistics.add("wake", late)
         self.is_stalled()
-        missed = int(late / self._period)
-        self._core.statistics.misses += missed
-        self._deadline += missed * self._period
+        missed = int(late / self.period)
+        self.statistics.misses += missed
+        self._deadline += missed * self.period
 
 
 class SimulatedPace(Pace):
@@ -102,8 +106,15 @@ class SimulatedPace(Pace):
     robot's and get no targets. Periods without a state are counted as misses.
     """
 
-    def __init__(self, core: ControlCore, receiver: StateReceiver, publisher: TargetPublisher, period: float) -> None:
-        super().__init__(core, receiver, period)
+    def __init__(
+        self,
+        controller: Controller,
+        receiver: StateReceiver,
+        statistics: LoopStatistics,
+        period: float,
+        publisher: TargetPublisher,
+    ) -> None:
+        super().__init__(controller, receiver, statistics, period)
         self._publisher = publisher
         self._answered = self._due = NEVER  # stamp [s] of the state of the last cycle, and of the next one at least
         self._sent = 0  # stamp [ns] of the last targets
@@ -117,8 +128,8 @@ class SimulatedPace(Pace):
             if not self._receiver.poll():
                 time.sleep(POLL_PERIOD)
                 continue
-            stamp = self._core.state.joints_stamp
-            if stamp != self._core.state.imu_stamp or stamp >= TIME_OF_DAY:
+            stamp = self.controller.state.joints_stamp
+            if stamp != self.controller.state.imu_stamp or stamp >= TIME_OF_DAY:
                 continue
             if stamp == self._answered:
                 self._publisher.repeat()
@@ -129,16 +140,16 @@ class SimulatedPace(Pace):
     def _start_cycle(self, stamp: float) -> None:
         late = stamp - self._due
         if stamp < self._answered:
-            self._core.commands.clear()  # of another time: they would count again
-            self._core.stop(
+            self.controller.commands.clear()  # of another time: they would count again
+            self.controller.stop(
                 f"simulated time went back from {self._answered:.2f} s to {stamp:.2f} s; the simulator was restarted"
             )
-        if not TOLERANCE - self._period < late < self._period - TOLERANCE:
-            self._core.statistics.misses += int(late / self._period + TOLERANCE) if 0.0 < late < math.inf else 0
+        if not TOLERANCE - self.period < late < self.period - TOLERANCE:
+            self.statistics.misses += int(late / self.period + TOLERANCE) if 0.0 < late < math.inf else 0
             self._due = stamp
-        self._due += self._period
+        self._due += self.period
         self._answered, self._sent = stamp, round(stamp * SECOND) - 1
-        self._core.prepare(stamp)
+        self.controller.prepare(stamp)
 
     def stamp(self) -> int:
         """Return the answered state's stamp [ns]; for further targets the next after it."""
@@ -154,14 +165,12 @@ class ControlLoop:
 
     def __init__(
         self,
-        core: ControlCore,
         pace: Pace,
         publisher: TargetPublisher,
-        period: float,
         on_change: Callable[[], None],
         on_start: Callable[[], None] = lambda: None,
     ) -> None:
-        self._core, self._pace, self._publisher, self._period = core, pace, publisher, period
+        self._pace, self._publisher = pace, publisher
         self._on_change, self._on_start = on_change, on_start
         self._stopping = threading.Event()
         self._ended = False
@@ -196,21 +205,21 @@ class ControlLoop:
     def _send_damping(self) -> None:
         for _ in range(DAMPING_MESSAGES):
             self._publisher.publish(None, self._pace.stamp())
-            time.sleep(self._period)
+            time.sleep(self._pace.period)
         self._publisher.wait_until_received(ACKNOWLEDGE_TIMEOUT)
 
     def _run_cycles(self) -> None:
-        core, pace = self._core, self._pace
-        reported = (core.mode, core.fault)
+        controller, pace, statistics = self._pace.controller, self._pace, self._pace.statistics
+        reported = (controller.mode, controller.fault)
         for now in pace.cycles(self._stopping.is_set):
-            targets = core.cycle(now)
+            targets = controller.cycle(now)
             # If the process was stopped in the middle of the cycle, its targets are not sent afterwards.
             self._publisher.publish(None if pace.is_stalled() else targets, pace.stamp())
-            if core.policy_step is not None:
-                self._publisher.publish_step(core.policy_step)
-            if core.mode is Mode.WALKING:
-                core.statistics.add("response", time.monotonic() - pace.received())
-            core.statistics.cycles += 1
-            if (core.mode, core.fault) != reported:
-                reported = (core.mode, core.fault)
+            if controller.policy_step is not None:
+                self._publisher.publish_step(controller.policy_step)
+            if controller.mode is Mode.WALKING:
+                statistics.add("response", time.monotonic() - pace.received())
+            statistics.cycles += 1
+            if (controller.mode, controller.fault) != reported:
+                reported = (controller.mode, controller.fault)
                 self._on_change()

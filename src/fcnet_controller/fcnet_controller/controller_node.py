@@ -1,4 +1,4 @@
-"""The controller as a managed (lifecycle) ROS 2 node: topics, services and parameters around a ControlCore."""
+"""The controller as a managed (lifecycle) ROS 2 node: topics, services and parameters around a Controller."""
 
 from __future__ import annotations
 
@@ -21,16 +21,21 @@ from rclpy.serialization import serialize_message
 from rclpy.time import Time
 from std_msgs.msg import String
 
-from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.control_loop import ControlLoop, Pace, RealTimePace, SimulatedPace
-from fcnet_controller.parameters import ControllerParameters
+from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.control.command import CommandArbiter, CommandSource
+from fcnet_core.control.controller import Controller
+from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.control.timing import request_privileges
 from fcnet_core.errors import FcnetError
+from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.names import CONTROL, CONTROLLER, STYLE_PARAMETERS, HealthKey, Mode, Request
+from fcnet_core.policy import load_policy
 from fcnet_core.remote import Source, load_remote_map
-from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
-from fcnet_ros.messages import Gains, StateReceiver
+from fcnet_core.robot import load_robot
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics
+from fcnet_ros.messages import Gains, StateBuffer, StateReceiver
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import (
     SUCCESS,
@@ -72,24 +77,24 @@ INACTIVE = "the controller is not active; configure and activate it, or start it
 class AutoStart:
     """Stands up as soon as states arrive, then walks; `done` when the robot walks or is in fault."""
 
-    def __init__(self, core: ControlCore) -> None:
-        self._core = core
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
         self._stood_up = False
         self.done = False
 
     def advance(self, now: float) -> None:
-        """Make the next request when it is due; `now` is the core's time [s]."""
-        mode = self._core.mode
+        """Make the next request when it is due; `now` is the controller's time [s]."""
+        mode = self._controller.mode
         if mode in (Mode.WALKING, Mode.FAULT, Mode.LYING_DOWN) or (mode is Mode.PASSIVE and self._stood_up):
             self.done = True
         if self.done:
             return
         with contextlib.suppress(FcnetError):  # until states have come
             if mode is Mode.PASSIVE:
-                self._core.stand_up(now)
+                self._controller.stand_up(now)
                 self._stood_up = True
             elif mode is Mode.STANDING:
-                self._core.walk()
+                self._controller.walk()
 
 
 class CommandReceiver:
@@ -142,7 +147,7 @@ class CommandReceiver:
 
 
 class Loop(Protocol):
-    """Runs a core from `start` to `stop`; `is_running` is false after an error."""
+    """Runs a controller from `start` to `stop`; `is_running` is false after an error."""
 
     @property
     def is_running(self) -> bool: ...
@@ -156,30 +161,31 @@ class ControllerNode(LifecycleNode):
     """Configuring loads and checks; while active the node commands the robot.
 
     failed: an error has ended the control thread. options: of rclpy's node. The replay's node overrides `parameters`,
-    `_load`, `_connect`, `_make_loop` and `_rate`.
+    `controller_type`, `_connect`, `_make_loop` and `_rate`.
     """
 
     parameters: type[ControllerParameters] = ControllerParameters
+    controller_type: type[Controller] = Controller
 
     def __init__(self, name: str = CONTROLLER, **options: Any) -> None:
         super().__init__(name, **options)
         declare_parameters(self, self.parameters)
         self.failed = False
-        self._core: ControlCore | None = None
+        self._controller: Controller | None = None
         self._loop: Loop | None = None
         self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
-        self._now: Callable[[], float] = time.monotonic  # the core's time
+        self._now: Callable[[], float] = time.monotonic  # the controller's time
         self._mode = LatchedText(self, MODE)
         self._health = HealthPublisher(self, CONTROL)
         self._changed = self.create_guard_condition(self._publish_mode)
         requests = {
-            Request.STAND_UP.value: lambda: self._active_core().stand_up(self._now()),
-            Request.RECOVER.value: lambda: self._active_core().recover(self._now()),
-            Request.WALK.value: lambda: self._active_core().walk(),
-            Request.LIE_DOWN.value: lambda: self._active_core().lie_down(),
-            Request.RESET.value: lambda: self._active_core().reset(),
+            Request.STAND_UP.value: lambda: self._active_controller().stand_up(self._now()),
+            Request.RECOVER.value: lambda: self._active_controller().recover(self._now()),
+            Request.WALK.value: lambda: self._active_controller().walk(),
+            Request.LIE_DOWN.value: lambda: self._active_controller().lie_down(),
+            Request.RESET.value: lambda: self._active_controller().reset(),
         }
-        create_request_services(self, requests, lambda: self._active_core().emergency_stop())
+        create_request_services(self, requests, lambda: self._active_controller().emergency_stop())
         self.add_on_set_parameters_callback(self._check_change)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -212,55 +218,78 @@ class ControllerNode(LifecycleNode):
         factor = 1.0 if self._settings.simulated_time else self._settings.real_time_factor
         return self._settings.control_rate * factor
 
-    def _active_core(self) -> ControlCore:
-        if self._core is None or self._loop is None:
+    def _active_controller(self) -> Controller:
+        if self._controller is None or self._loop is None:
             raise FcnetError(INACTIVE)
-        return self._core
+        return self._controller
 
     def _configure(self) -> None:
         with ExitStack() as configured:
             self._settings = read_parameters(self, self.parameters)
             with interruptible(), _compiling_logged(self):
-                self._core = self._load()
+                self._controller = self._load()
             configured.callback(setattr, self, "_core", None)
             configured.enter_context(temporary_entities(self))
-            self._connect(self._core)
+            self._connect(self._controller)
             configured.callback(self._publisher.close)
             self._configured = configured.pop_all()
 
-    def _load(self) -> ControlCore:
-        return load_core(self._settings, ControlCore)
+    def _load(self) -> Controller:
+        """Return a controller whose policy is compiled and cold. Raises ValueError if robot file, model and parameters
+        do not fit together.
+        """
+        given, self._statistics = self._settings, LoopStatistics("wake", "step", "response")
+        robot = load_robot(given.robot)
+        self._model = load_model(policy_path(robot.name, given.policy))
+        check_robot(self._model, robot)
+        limiter = JointLimiter(robot, 1.0 / given.control_rate)
+        policy = load_policy(self._model, given.runtime)
+        runner = PolicyRunner(policy, self._model.command_shaper(), limiter, partial(self._statistics.add, "step"))
+        policy.warm_up()  # before the robot depends on it
+        self._state = StateBuffer(given.state_timeout, given.simulated_time)
+        controller = self.controller_type(
+            robot,
+            self._state,
+            runner,
+            given.stand_up_time,
+            given.lie_down_time,
+            given.cmd_vel_timeout,
+            given.state_timeout,
+            given.follows_targets,
+        )
+        controller.commands.set_style(*given.style)
+        return controller
 
-    def _connect(self, core: ControlCore) -> None:
+    def _connect(self, controller: Controller) -> None:
         """Create the topics of robot and operators; no targets are sent before the loop starts."""
-        self._receiver = StateReceiver(self, core.state)
+        self._receiver = StateReceiver(self, self._state)
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
         self._publisher = TargetPublisher(self, local=local)
         period = 1.0 / self._rate
         self._pace: Pace = (
-            SimulatedPace(core, self._receiver, self._publisher, period)
+            SimulatedPace(controller, self._receiver, self._statistics, period, self._publisher)
             if self._settings.simulated_time
-            else RealTimePace(core, self._receiver, period)
+            else RealTimePace(controller, self._receiver, self._statistics, period)
         )
         self._now = self._pace.now
-        core.statistics.use_clock(self._now)
-        CommandReceiver(self, core.commands, self._settings.use_stamped_cmd_vel, now=self._now)
+        self._statistics.use_clock(self._now)
+        CommandReceiver(self, controller.commands, self._settings.use_stamped_cmd_vel, now=self._now)
         # Of a real robot's bridge; a simulated robot follows all publishers and never refuses.
-        ROBOT_FAULT.subscribe(self, lambda message: core.set_bridge_fault(message.data))
-        TARGET_REFUSAL.subscribe(self, lambda message: core.set_target_refusal(message.data))
+        ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
+        TARGET_REFUSAL.subscribe(self, lambda message: controller.set_target_refusal(message.data))
         identity = self._publisher.identity
-        TARGET_OWNER.subscribe(self, lambda owner: core.set_target_owner(owner.data, is_own(owner.data, identity)))
+        TARGET_OWNER.subscribe(
+            self, lambda owner: controller.set_target_owner(owner.data, is_own(owner.data, identity))
+        )
         # The gains of the policy's training; the bridge bounds them, a simulated robot keeps its own.
-        card = core.model.card
+        card = self._model.card
         message = String(data=Gains.of_joints(card.joint_names, card.kp, card.kd).text())
         JOINT_GAINS.publisher(self).publish(message)
         if local is not None:
             local.send_gains(serialize_message(message))
 
-    def _make_loop(self, core: ControlCore) -> Loop:
-        return ControlLoop(
-            core, self._pace, self._publisher, 1.0 / self._rate, self._changed.trigger, self._request_privileges
-        )
+    def _make_loop(self, controller: Controller) -> Loop:
+        return ControlLoop(self._pace, self._publisher, self._changed.trigger, self._request_privileges)
 
     def _request_privileges(self) -> None:
         settings = self._settings
@@ -268,13 +297,13 @@ class ControllerNode(LifecycleNode):
             self.get_logger().warning(refusal)
 
     def _activate(self) -> None:
-        assert self._core is not None
-        self._loop = loop = self._make_loop(self._core)
+        assert self._controller is not None
+        self._loop = loop = self._make_loop(self._controller)
         self._active.enter_context(temporary_entities(self))
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
         self.create_timer(PERIOD, self._publish_health, clock=steady)
         if self._settings.auto_start and not self._settings.auto_activate:
-            auto_start = AutoStart(self._core)
+            auto_start = AutoStart(self._controller)
 
             def advance() -> None:
                 auto_start.advance(self._now())
@@ -283,22 +312,22 @@ class ControllerNode(LifecycleNode):
 
             timer = self.create_timer(AUTO_START_PERIOD, advance, clock=steady)
         freeze()
-        self._active.callback(self._end_loop, loop, self._core)
+        self._active.callback(self._end_loop, loop, self._controller)
         loop.start()
         self._publish_mode()
 
-    def _end_loop(self, loop: Loop, core: ControlCore) -> None:
+    def _end_loop(self, loop: Loop, controller: Controller) -> None:
         loop.stop()
         self._loop = None
-        core.make_passive()
+        controller.make_passive()
 
     def _publish_mode(self) -> None:
-        if self._core is None:
+        if self._controller is None:
             return
         if self._loop is not None and not self._loop.is_running:
             self.failed = True
             self.get_logger().fatal("an error has ended the control loop, see above; the joints are damped")
-        mode, fault = self._core.mode.value, self._core.fault
+        mode, fault = self._controller.mode.value, self._controller.fault
         if not self._mode.publish(mode):
             return
         if fault:
@@ -307,43 +336,43 @@ class ControllerNode(LifecycleNode):
             self.get_logger().info(f"mode: {mode}")
 
     def _publish_health(self) -> None:
-        if self._core is None:
+        if self._controller is None:
             return
-        core, statistics, now = self._core, self._core.statistics, self._now()
+        controller, statistics, now = self._controller, self._statistics, self._now()
         (rate, missed), target = statistics.measure(), self._rate
-        if core.mode is Mode.FAULT:
-            level, sentence = ERROR, f"fault: {core.fault}"
-        elif problem := core.state.problem(now):
+        if controller.mode is Mode.FAULT:
+            level, sentence = ERROR, f"fault: {controller.fault}"
+        elif problem := controller.state.problem(now):
             level, sentence = WARN, problem
         elif missed or rate < SLOW * target:
             level, sentence = WARN, f"slow: {rate:.1f} Hz of {target:g} Hz, {missed} cycles missed"
-        elif limited := core.limited:
-            level, sentence = OK, f"{core.mode.value}, commands limited to the policy's trained range: {limited}"
+        elif limited := controller.limited:
+            level, sentence = OK, f"{controller.mode.value}, commands limited to the policy's trained range: {limited}"
         else:
-            level, sentence = OK, core.mode.value
+            level, sentence = OK, controller.mode.value
         values = {
-            HealthKey.MODE: core.mode.value,
-            HealthKey.FAULT: core.fault,
-            "commands_limited": core.limited,
+            HealthKey.MODE: controller.mode.value,
+            HealthKey.FAULT: controller.fault,
+            "commands_limited": controller.limited,
             **{name: f"{self.get_parameter(name).value:g}" for name in STYLE_PARAMETERS.values()},
             "rate_hz": f"{rate:.2f}",
             "wanted_rate_hz": f"{target:g}",
             HealthKey.CYCLES: str(statistics.cycles),
             HealthKey.DEADLINE_MISSES: str(statistics.misses),
-            "state_age_ms": f"{1e3 * (now - core.state.received):.2f}",
+            "state_age_ms": f"{1e3 * (now - self._state.received):.2f}",
             **statistics.milliseconds(),
         }
         self._health.publish(level, sentence, values)
 
     def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
         """Accept changes of the walking style only, while the policy is loaded."""
-        if self._core is None:
+        if self._controller is None:
             return SetParametersResult(successful=True)
         if not (result := refuse_fixed(self.parameters, changes)).successful:
             return result
         style = {name: self.get_parameter(name).value for name in STYLE_PARAMETERS.values()}
         style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS.values()}
-        self._core.commands.set_style(*(style[name] for name in STYLE_PARAMETERS.values()))
+        self._controller.commands.set_style(*(style[name] for name in STYLE_PARAMETERS.values()))
         return SetParametersResult(successful=True)
 
 

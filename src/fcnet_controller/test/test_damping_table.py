@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_controller.watchdogs import FOLLOWING_PATIENCE
+from fcnet_core.control.watchdogs import FOLLOWING_PATIENCE
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import PERIOD
 from unitree_lowlevel.io_client import SILENCE

@@ -19,10 +19,11 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from fcnet_controller.parameters import ControllerParameters
 from fcnet_controller.replay.bag import namespace_in, read_replay_bag
-from fcnet_controller.replay.core import ReplayCore, StepReplay
+from fcnet_controller.replay.core import RecordingController, StepReplay
+from fcnet_core.control.controller import STATE_TIMEOUT
 from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.names import Mode
 from fcnet_core.observation import PolicyStep, assemble_observation
@@ -30,6 +31,7 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.policy_replay import walk_over_states
+from fcnet_ros.messages import StateBuffer
 from fcnet_ros.serialized import seconds
 
 RATE = 50.0
@@ -136,8 +138,10 @@ class Replay(StepReplay):
 
     def __init__(self, bag, robot, model) -> None:
         self.reasons: list[str] = []
-        self.core = ReplayCore(robot, model, load_policy(model, "numpy"), ControllerParameters(follows_targets=False))
-        super().__init__(self.core, bag.run, self.reasons.append)
+        limiter, state = JointLimiter(robot, 1.0 / RATE), StateBuffer(STATE_TIMEOUT)
+        runner = PolicyRunner(load_policy(model, "numpy"), model.command_shaper(), limiter)
+        self.core = RecordingController(robot, state, runner, follows_targets=False)
+        super().__init__(self.core, state, model, bag.run, self.reasons.append)
         for message in bag.messages():
             self.receive(*message)
 

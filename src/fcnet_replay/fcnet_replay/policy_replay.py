@@ -10,9 +10,9 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner
+from fcnet_core.control.runner import PolicyRunner, recorded_targets
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import Policy, SequencePolicy, load_policy
+from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot
 from fcnet_replay.run import NO_TARGETS, Run
 from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states
@@ -120,18 +120,12 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
             memory.lose()
     known = steps.usable & (np.cumsum(cold) <= MOST_STARTS)
     taken, cold = steps.chosen(known), cold[known]
-    last = run.targets.position[taken.previous]
-    observations = taken.observations(run)
-    starts = np.union1d([0], np.flatnonzero(cold))[: len(observations)]
-    policy = SequencePolicy(model)
-    wanted = np.concatenate([policy.actions(part) for part in np.split(observations, starts[1:])])
-    most = robot.safety.max_target_rate * (run.period or 1.0 / model.card.control_rate)
-    limited = np.clip(np.clip(wanted.astype(np.float64), last - most, last + most), robot.lower, robot.upper)
+    last, period = run.targets.position[taken.previous], run.period or 1.0 / model.card.control_rate
     return PolicyReplay(
         model,
         steps.basis,
         time=run.targets.stamp[taken.target],
-        action=limited,
+        action=recorded_targets(model, robot, period, taken.observations(run), last, cold),
         recorded=run.targets.position[taken.target],
         cold=cold,
         comparable=comparable[known],
@@ -151,16 +145,17 @@ def walk_over_states(
     rate, steps = model.card.control_rate, steps_over_states(run, model.command_shaper())
     target = np.append(run.targets.position, np.full((1, len(JOINT_NAMES)), np.nan), axis=0)
     recorded = target[steps.target]  # -1 is the row of the unknown
-    runner, limiter = PolicyRunner(policy, model, rate), JointLimiter(robot, 1.0 / rate)
+    limiter = JointLimiter(robot, 1.0 / rate)
+    runner = PolicyRunner(policy, model.command_shaper(), limiter)
     action = np.empty_like(recorded)
     for step, (joints, imu) in enumerate(zip(steps.joints.tolist(), steps.imu.tolist(), strict=True)):
         if steps.record.cold[step]:
-            runner.begin()
+            runner.reset()
             limiter.start(run.joints.position[joints])
         elif feedback == "recorded" and np.isfinite(recorded[step - 1]).all():
             limiter.start(recorded[step - 1])
         runner.repeat_command(steps.record.command[step])
-        action[step] = limiter.limit(runner.targets(run.state(joints, imu), limiter.last))
+        action[step] = runner.targets(run.state(joints, imu))
     return PolicyReplay(
         model,
         "alone",

@@ -164,8 +164,8 @@ class Run:
     problems: tuple[Problem, ...] = ()
     silent: tuple[str, ...] = ()
 
-    def state(self, joints: int, imu: int) -> RobotState:
-        """Return the state of the robot at a row of `joints` and a row of `imu`."""
+    def state(self, joints: int | Rows, imu: int | Rows) -> RobotState:
+        """Return the state of the robot at a row of `joints` and a row of `imu`, or the states at rows (K,) of both."""
         return RobotState(
             self.joints.position[joints],
             self.joints.velocity[joints],

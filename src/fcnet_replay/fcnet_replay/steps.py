@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE, CommandShaper
+from fcnet_core.control.runner import observation_of
 from fcnet_core.names import Mode
-from fcnet_core.observation import assemble_observation
 from fcnet_replay.run import STALE, Run, StepRecord, newest, same
 
 LARGEST = 1e6  # [rad, rad/s] larger numbers are damage
@@ -70,13 +70,8 @@ class Steps:
 
     def observations(self, run: Run) -> npt.NDArray[np.float32]:
         """Return the observations (K, 70) of the policy; all steps must be usable."""
-        return assemble_observation(
-            run.imu.orientation[self.imu],
-            run.imu.angular_velocity[self.imu],
-            run.joints.position[self.joints],
-            run.joints.velocity[self.joints],
-            run.targets.position[self.previous],
-            self.record.command,
+        return observation_of(
+            run.state(self.joints, self.imu), run.targets.position[self.previous], self.record.command
         )
 
 

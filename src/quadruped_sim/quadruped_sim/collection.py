@@ -14,10 +14,8 @@ from msgspec import Meta
 from fcnet_core.files import NotNegative, Positive, preset, read_settings
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.model_file import load_model
-from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
-from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
 from quadruped_sim.rollout import ActionNoise, Rollout, SetpointRanges, check_walks_here
@@ -131,16 +129,13 @@ class Collector:
         if writer.has(job.index):  # its worker died before it could report it
             return int(writer.job(job.index)["falls"])
         robot, batch, part = load_robot(self.plan.robot), self.plan.robots, job.part
-        teacher = load_model(self.teacher) if self.teacher else None
+        student, teacher = (load_model(path) if path else None for path in (self.student, self.teacher))
+        if student:
+            check_walks_here(student, robot)
         rollout = Rollout(
-            robot, batch, job.build_terrain(), part.setpoints, part.randomization, job.seed, teacher=teacher
+            robot, batch, job.build_terrain(), part.setpoints, part.randomization, job.seed, student, teacher=teacher
         )
-        simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 2])
-        student = None
-        if self.student is not None:
-            model = load_model(self.student)
-            check_walks_here(model, robot)
-            student = load_policy(model, batch=batch)
+        simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 5])
         driven = rng.random(batch) < (self.student_share if student else 0.0)
         noise = ActionNoise(batch, part.action_noise, rng)
         fallen, falls = np.ones(batch, dtype=bool), 0
@@ -149,13 +144,12 @@ class Collector:
             seen = rollout.observe()
             advice = rollout.advise(seen)
             recorded["observation"].append(seen.observation)
-            recorded["action"].append(np.clip(advice, robot.lower, robot.upper).astype(np.float32))
+            recorded["action"].append(rollout.limiter.within_limits(advice).astype(np.float32))
             recorded["first"].append(fallen)
             disturbance = noise.step()
             targets = advice + disturbance
             if student is not None:
-                sensed = noisy(seen.observation, part.randomization.noise, rng)
-                own = student.step(sensed) + ActionNoise.STUDENT_SHARE * disturbance
+                own = rollout.act(seen) + ActionNoise.STUDENT_SHARE * disturbance
                 targets = np.where(driven[:, None], own, targets)
             rollout.send(targets)
             simulation.push(rng.random(batch) < PUSH_PROBABILITY, part.push)
@@ -164,8 +158,6 @@ class Collector:
                 falls += int(fallen.sum())
                 rollout.restart(fallen)
                 noise.reset(fallen)
-                if student is not None:
-                    student.reset(fallen)
         made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": falls}
         writer.write_shard(job.index, made, **{name: np.stack(steps, axis=1) for name, steps in recorded.items()})
         return falls

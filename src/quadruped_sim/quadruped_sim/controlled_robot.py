@@ -1,106 +1,81 @@
-"""A simulated robot behind the parts of a controller: postures, limiter and policy."""
+"""Simulated robots behind the controller that commands real ones."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from fcnet_core.arrays import Array
+from fcnet_core.control.command import CommandShaper
+from fcnet_core.control.controller import STANDSTILL, Controller
 from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.control.runner import PolicyRunner
-from fcnet_core.legs.posture import Posture
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
-from fcnet_core.observation import SensorReading
 from fcnet_core.policy import load_policy
-from fcnet_core.rotation import tilt
+from fcnet_core.robot import Robot
 from quadruped_sim.physics.live_robot import LiveRobot
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, FALLEN_UPRIGHT, SUBSTEPS
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS
 
-STAND_UP_TIME = 2.0  # [s] of standing up and of lying down: the default of the controller's parameters
+
+@dataclass(frozen=True)
+class SimulatedState:
+    """The state of a simulated robot, a fcnet_core.control.controller.State; it is never too old."""
+
+    joint_position: Array
+    joint_velocity: Array
+    orientation: Array
+    angular_velocity: Array
+    joints_stamp: float = 0.0
+    imu_stamp: float = 0.0
+
+    def problem(self, now: float) -> None:
+        return None
+
+
+def controller_of(robot: Robot, state: SimulatedState, model: PolicyModel | None = None) -> Controller:
+    """Return a controller with the period of the simulation; without a model it only stands up and lies down."""
+    policy = load_policy(model, "numpy") if model else None
+    shaper = model.command_shaper() if model else CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
+    return Controller(robot, state, PolicyRunner(policy, shaper, JointLimiter(robot, CONTROL_PERIOD)))
 
 
 class ControlledRobot:
-    """Commands `live` by control periods, and calls `after` at the end of each. Only `walk` needs a `model`."""
+    """Commands `live` by control periods, and calls `after` at the end of each. Only walking needs a `model`.
+
+    Requests go to `controller`, after `measure`.
+    """
 
     def __init__(self, live: LiveRobot, model: PolicyModel | None, after: Callable[[], None] = lambda: None) -> None:
-        self.live, self.posture = live, Posture(live.robot, STAND_UP_TIME, STAND_UP_TIME)
-        self._limiter = JointLimiter(live.robot, CONTROL_PERIOD)
-        self._runner = PolicyRunner(load_policy(model, "numpy"), model, 1.0 / CONTROL_PERIOD) if model else None
-        self._after = after
+        self.live, self._after = live, after
+        self.controller = controller_of(live.robot, self._state(), model)
 
-    @property
-    def command(self) -> Array:
-        """The command (16,) that the policy saw last."""
-        return self._policy.command
+    def measure(self) -> Controller:
+        """Let the controller see the robot as it is now; return the controller, for a request."""
+        self.controller.state = self._state()
+        return self.controller
 
-    @property
-    def target(self) -> Array:
-        """The position targets (12,) [rad] sent last."""
-        return self._limiter.last
-
-    def start(self) -> None:
-        """Take the measured joint positions as the first targets."""
-        self._limiter.start(self.live.read_sensors().position)
-
-    def recover(self) -> None:
-        """Request to get up after a fall."""
-        self.start()
-        self.posture.recover(self._limiter.last)
-
-    def stand_up(self) -> None:
-        """Request to stand up from the belly."""
-        seen = self.live.read_sensors()
-        self._limiter.start(seen.position)
-        self.posture.stand_up(self._limiter.last, seen.orientation)
-
-    def lie_down(self) -> None:
-        """Request to lie down."""
-        self.posture.lie_down(self._limiter.last)
-
-    def advance(self) -> None:
-        """Run one control period of a posture; a posture that commands no joints leaves them damped."""
-        seen = _Measured(self.live.read_sensors())
-        if self.posture.mode is Mode.RECOVERING:
-            self.posture.turn_over(CONTROL_PERIOD, seen)
-        else:
-            self.posture.advance(CONTROL_PERIOD, seen.joint_position, seen.orientation, self._limiter.last, False)
-        if self.posture.commands_joints:
-            self._send(self.posture.pose())
-        else:
+    def cycle(self, setpoint: Array = STANDSTILL) -> None:
+        """Run one control period, with a setpoint (9,) for a robot that walks."""
+        controller, now = self.controller, self.live.time
+        controller.prepare(now, setpoint)
+        self.measure()
+        targets = controller.cycle(now)
+        if targets is None:
             self.live.damp()
-            self._advance()
-
-    def begin(self) -> None:
-        """Reset the policy."""
-        self._policy.begin()
-
-    def walk(self, seconds: float, setpoint: Array) -> bool:
-        """Let the policy follow a setpoint (9,); return False as soon as the robot is tilted as one that has fallen."""
-        for _ in range(round(seconds / CONTROL_PERIOD)):
-            self._policy.take_command(setpoint)
-            self._send(self._policy.targets(_Measured(self.live.read_sensors()), self._limiter.last))
-            if math.cos(tilt(self.live.ground_truth().orientation)) < FALLEN_UPRIGHT:
-                return False
-        return True
-
-    @property
-    def _policy(self) -> PolicyRunner:
-        assert self._runner is not None
-        return self._runner
-
-    def _send(self, targets: Array) -> None:
-        self.live.follow(self._limiter.limit(targets))
-        self._advance()
-
-    def _advance(self) -> None:
+        else:
+            self.live.follow(targets)
         self.live.advance(SUBSTEPS)
         self._after()
 
+    def walk(self, seconds: float, setpoint: Array) -> bool:
+        """Let a walking robot follow a setpoint (9,); return False as soon as its controller is in fault."""
+        for _ in range(round(seconds / CONTROL_PERIOD)):
+            self.cycle(setpoint)
+            if self.controller.mode is not Mode.WALKING:
+                return False
+        return True
 
-class _Measured:
-    """A SensorReading under the names of fcnet_core.observation.MeasuredState."""
-
-    def __init__(self, reading: SensorReading) -> None:
-        self.orientation, self.angular_velocity = reading.orientation, reading.angular_velocity
-        self.joint_position, self.joint_velocity = reading.position, reading.velocity
+    def _state(self) -> SimulatedState:
+        seen = self.live.read_sensors()
+        return SimulatedState(seen.position, seen.velocity, seen.orientation, seen.angular_velocity)

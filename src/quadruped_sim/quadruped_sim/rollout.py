@@ -7,16 +7,18 @@ from typing import Annotated
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.control.command import CommandShaper
+from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel, check_robot
-from fcnet_core.observation import ACTION_SIZE, assemble_observation
+from fcnet_core.observation import ACTION_SIZE
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from quadruped_sim.physics.randomization import Randomization, Range, pair
-from quadruped_sim.physics.sensors import Sensors
+from quadruped_sim.physics.sensors import Sensors, noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.teacher.expert import TeacherExpert
@@ -152,12 +154,14 @@ class Situation:
 
     state: BodyState
     fallen: Mask
-    observation: npt.NDArray[np.float32]
+    observation: Single
 
 
 class Rollout:
-    """`batch` robots on a terrain that follow setpoints; the caller sends the targets. `shaper` replaces the robot's
-    own shaper of commands. The expert that advises is the `teacher`, or else the trot.
+    """`batch` robots on a terrain that follow setpoints, each behind the same runner as on a robot.
+
+    The policy of `model` drives them by noisy measurements; without a model the expert does, by the true state. It is
+    the `teacher`, or else the trot. shaper: of the commands; None for the robot's own ranges.
     """
 
     def __init__(
@@ -168,53 +172,56 @@ class Rollout:
         setpoints: SetpointRanges,
         randomization: Randomization,
         seed: int,
+        model: PolicyModel | None = None,
         shaper: CommandShaper | None = None,
         teacher: PolicyModel | None = None,
     ) -> None:
         self.rng = np.random.default_rng([seed, 1])
         self.simulation = Simulation(robot, batch, terrain, seed, randomization)
         self.shaper = shaper or CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
+        self.limiter = JointLimiter(robot, CONTROL_PERIOD, batch)
+        self.limiter.start(self.simulation.state().joint_position)
+        self._runner = PolicyRunner(load_policy(model, batch=batch) if model else None, self.shaper, self.limiter)
+        self._drives = model is not None
         self._trot = TrotExpert(robot, batch)
-        self._teacher = TeacherExpert(teacher, robot, batch) if teacher else None
+        self._teacher = TeacherExpert(teacher, robot, self.shaper, self.limiter) if teacher else None
         self._source = SetpointSource(setpoints, batch, CONTROL_PERIOD, self.rng)
+        self._noise_rng = np.random.default_rng([seed, 2])
         self._sensors = Sensors(self.simulation, np.random.default_rng([seed, 3]))
-        self.last_action: Array = self.simulation.state().joint_position
-        self.previous_action = self.last_action
 
     def observe(self) -> Situation:
         """Step the commands and observe the robots."""
         state = self.simulation.state()
-        fallen = self.simulation.fallen(state)
-        command = self.shaper.step(self._source.step())
-        measured = self._sensors.measure(state)
-        observation = assemble_observation(
-            measured.orientation,
-            measured.angular_velocity,
-            measured.joint_position,
-            measured.joint_velocity,
-            self.last_action,
-            command,
-        )
-        return Situation(state, fallen, observation)
+        self._runner.take_command(self._source.step())
+        observation = self._runner.observe(self._sensors.measure(state))
+        return Situation(state, self.simulation.fallen(state), observation)
+
+    def sense(self, seen: Situation) -> Single:
+        """Return the observation (B, 70) with sensor noise; call it once in a control period."""
+        return noisy(seen.observation, self.simulation.randomization.noise, self._noise_rng)
+
+    def act(self, seen: Situation) -> Array:
+        """Return the position targets (B, 12) [rad] that the policy wants, or else the expert's advice."""
+        return self._runner.act(self.sense(seen)) if self._drives else self.advise(seen)
 
     def advise(self, seen: Situation) -> Array:
         """Return the expert's position targets (B, 12) [rad]; call it in every control period or never."""
-        return self._teacher.act(seen.state, self) if self._teacher else self._trot.act(seen.state, self.shaper)
+        if self._teacher:
+            return self._teacher.act(seen.state, self.simulation)
+        return self._trot.act(seen.state, self.shaper)
 
-    def send(self, targets: Array, samples: Array | None = None) -> None:
-        """Send position targets (B, 12) [rad], clipped to the joint limits, and let one control period pass; `samples`:
-        see Simulation.step.
+    def send(self, wanted: Array, samples: Array | None = None) -> Array:
+        """Send position targets (B, 12) [rad] within limits and slew, which are returned, and let one control period
+        pass; `samples`: see Simulation.step.
         """
-        self.previous_action = self.last_action
-        self.last_action = np.clip(targets, self.simulation.robot.lower, self.simulation.robot.upper)
-        self.simulation.step(self.last_action, samples)
+        targets = self._runner.send(wanted)
+        self.simulation.step(targets, samples)
+        return targets
 
     def restart(self, mask: Mask) -> None:
         """Reset the robots in `mask` (B,) with all their state."""
         self.simulation.reset(mask)
         self._sensors.reset(mask)
-        self.shaper.reset(mask)
+        self._runner.reset(mask)
         self._trot.reset(mask)
-        standing = self.simulation.state().joint_position
-        self.last_action = np.where(mask[:, None], standing, self.last_action)
-        self.previous_action = np.where(mask[:, None], standing, self.previous_action)
+        self.limiter.start(self.simulation.state().joint_position, mask)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.model_file import PolicyModel, load_model, shipped_model
 from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from quadruped_sim.collection import CollectionPlan, jobs
@@ -51,13 +51,17 @@ def rollout(aliengo):
     return Rollout(aliengo, 3, Flat(), WALK, TYPICAL, seed=5)
 
 
+def expert_of(rollout: Rollout, model: PolicyModel) -> TeacherExpert:
+    return TeacherExpert(model, rollout.simulation.robot, rollout.shaper, rollout.limiter)
+
+
 def privileged(rollout: Rollout) -> PrivilegedState:
     simulation = rollout.simulation
     return PrivilegedState(simulation, LegKinematics(simulation.robot), simulation.state())
 
 
 def seen_in(rollout: Rollout) -> np.ndarray:
-    return privileged(rollout).teacher_observation(rollout)
+    return privileged(rollout).teacher_observation(rollout.shaper, rollout.limiter)
 
 
 def test_the_state_is_in_the_frame_of_the_heading(rollout):
@@ -86,7 +90,7 @@ def test_feet_on_the_ground_have_no_height_and_a_slope_is_seen_from_the_heading(
 
 def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_well(rollout):
     state = privileged(rollout)
-    seen = state.teacher_observation(rollout)
+    seen = state.teacher_observation(rollout.shaper, rollout.limiter)
     assert seen.shape == (3, TEACHER_SIZE) and seen.dtype == np.float32
     ends = np.cumsum(list(TEACHER_PARTS.values()))
     friction = seen[:, dict(zip(TEACHER_PARTS, ends, strict=True))["friction"] - 1]
@@ -95,29 +99,27 @@ def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_we
 
 
 def test_a_teacher_has_no_memory(rollout, teacher):
-    expert = TeacherExpert(teacher, rollout.simulation.robot, 3)
-    state = rollout.observe().state
-    first = expert.act(state, rollout)
+    expert, simulation = expert_of(rollout, teacher), rollout.simulation
+    first = expert.act(rollout.observe().state, simulation)
     for _ in range(5):
         rollout.send(first)
-        expert.act(rollout.observe().state, rollout)
-    fresh = TeacherExpert(teacher, rollout.simulation.robot, 3)
+        expert.act(rollout.observe().state, simulation)
     now = rollout.observe().state
-    np.testing.assert_array_equal(expert.act(now, rollout), fresh.act(now, rollout))
+    np.testing.assert_array_equal(expert.act(now, simulation), expert_of(rollout, teacher).act(now, simulation))
 
 
 def test_targets_are_as_the_encoders_count(rollout, teacher):
-    expert, state = TeacherExpert(teacher, rollout.simulation.robot, 3), rollout.observe().state
+    expert, state, limiter = expert_of(rollout, teacher), rollout.observe().state, rollout.limiter
     wrong = np.full((3, 12), 0.05)
-    before = expert.act(state, rollout)
+    before = expert.act(state, rollout.simulation)
     rollout.simulation.drawn.joint_zero[:] += wrong
-    rollout.last_action, rollout.previous_action = rollout.last_action + wrong, rollout.previous_action + wrong
-    np.testing.assert_allclose(expert.act(state, rollout) - before, wrong, atol=1e-6)
+    limiter.last, limiter.previous = limiter.last + wrong, limiter.previous + wrong
+    np.testing.assert_allclose(expert.act(state, rollout.simulation) - before, wrong, atol=1e-6)
 
 
-def test_a_policy_is_not_accepted_as_a_teacher(aliengo, standing_policy):
+def test_a_policy_is_not_accepted_as_a_teacher(rollout, standing_policy):
     with pytest.raises(SimulationError):
-        TeacherExpert(standing_policy, aliengo, 1)
+        expert_of(rollout, standing_policy)
 
 
 def new_reward(robot: Robot) -> TeacherReward:
@@ -182,7 +184,7 @@ def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
     group = group_of_four(1000.0)  # none grows old
     advice = group.advise()
     group.step(advice)
-    sent = group._rollout.last_action - group._rollout.simulation.drawn.joint_zero
+    sent = group._rollout.limiter.last - group._rollout.simulation.drawn.joint_zero
     np.testing.assert_allclose(sent, np.clip(aliengo.stand_pose + ACTION_UNIT * advice, aliengo.lower, aliengo.upper))
 
 
@@ -199,7 +201,7 @@ def pair(aliengo) -> Rollout:
     shaper.clock.walking[:] = True
     joints = np.random.default_rng(0).uniform(-0.1, 0.1, (1, 12)) + aliengo.stand_pose
     both = np.concatenate([joints, mirrored(joints, ACTION)])
-    rollout.last_action, rollout.previous_action = both, 0.9 * both
+    rollout.limiter.last, rollout.limiter.previous = both, 0.9 * both
     for data, side, angles in zip(rollout.simulation.data, (1.0, -1.0), both, strict=True):
         data.qpos[3:7] = 1.0, side * lean[0], lean[1], side * lean[2]
         data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
@@ -230,8 +232,7 @@ def test_mirrored_robots_fall_alike(aliengo):
 
 
 def test_a_teacher_drives_both_alike_whatever_its_network_has_learned(aliengo, pair, teacher):
-    expert, simulation = TeacherExpert(teacher, aliengo, 2), pair.simulation
-    robot, image = expert.act(simulation.state(), pair)
+    robot, image = expert_of(pair, teacher).act(pair.simulation.state(), pair.simulation)
     assert np.abs(robot - image).max() > 0.01
     np.testing.assert_allclose(image, mirrored(robot, ACTION), atol=1e-6)
 
@@ -250,12 +251,12 @@ def test_the_actor_that_learns_is_the_teacher_that_acts(aliengo, pair):
             "deviation": np.ones(CRITIC_SIZE, np.float32),
         },
     )
-    expert = TeacherExpert(teacher_model(policy, aliengo, {}), aliengo, 2)
+    expert = expert_of(pair, teacher_model(policy, aliengo, {}))
     observation = np.concatenate([seen_in(pair), np.zeros((2, CRITIC_SIZE - TEACHER_SIZE), np.float32)], axis=1)
     with torch.no_grad():
         action = policy.mean_action(torch.as_tensor(observation)).numpy()
         exploring, _, _ = policy(torch.as_tensor(observation), deterministic=True)
-    targets = expert.act(pair.simulation.state(), pair)
+    targets = expert.act(pair.simulation.state(), pair.simulation)
     np.testing.assert_allclose(aliengo.stand_pose + ACTION_UNIT * action, targets, atol=1e-6)
     np.testing.assert_array_equal(exploring.numpy(), action)
 

@@ -1,4 +1,4 @@
-"""Repeats the steps of a recorded run with the controller's core: the recording decides when it walks."""
+"""Repeats the steps of a recorded run with a controller: the recording decides when it walks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from fcnet_controller.control_core import EMERGENCY_STOP, ControlCore
 from fcnet_core import counted
 from fcnet_core.arrays import Array, Rows
+from fcnet_core.control.controller import Controller
 from fcnet_core.errors import FcnetError
-from fcnet_core.names import Mode
+from fcnet_core.model_file import PolicyModel
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import MemoryTracker
 from fcnet_replay.run import ImuRecord, JointRecord, Run, TargetRecord
 from fcnet_replay.steps import extract_steps, steps_over_states
+from fcnet_ros.messages import StateBuffer
 from fcnet_ros.serialized import seconds, stamp_of
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
@@ -33,46 +34,13 @@ class LostStep(Exception):
         self.fault = fault
 
 
-class ReplayCore(ControlCore):
-    """A control core for recorded states, which takes one step at a time; from one thread.
-
-    It walks without having stood up. A fault of its watchdogs lasts for one cycle, an emergency stop until ~/reset.
-    """
+class RecordingController(Controller):
+    """A controller whose mode the recording decides: it refuses requests, except for an emergency stop and a reset."""
 
     def _refuse(self, now: float = 0.0) -> str:
         raise FcnetError(REFUSED)
 
     stand_up = recover = walk = lie_down = _refuse
-
-    def take_step(self, joints: bytes, imu: bytes, command: Array, last: Array | None, cold: bool) -> Array:
-        """Return the targets (12,) [rad] of a cycle in which the policy takes a step with a command (16,).
-
-        joints, imu: serialised joint_states and imu/data, as if received now. last (12,) [rad]: the targets sent
-        before, None for the core's own. cold: the policy starts without memory, in the measured pose. Raises LostStep.
-        """
-        now = time.monotonic()
-        self.state.store_joints(joints, now)
-        self.state.store_imu(imu, now)
-        with self._lock:
-            self._resume()
-            if cold:
-                self._runner.begin()
-                self._limiter.start(self.state.joint_position)
-            self._runner.repeat_command(command)
-            if last is not None:
-                self._limiter.start(last)
-        targets = self.cycle(now)
-        if targets is None:
-            fault = self.fault
-            with self._lock:
-                self._resume()
-            raise LostStep(fault, fault=True)
-        return targets
-
-    def _resume(self) -> None:
-        if self._posture.fault != EMERGENCY_STOP:
-            self._posture.reset()
-            self._posture.mode = Mode.WALKING
 
 
 @dataclass(frozen=True)
@@ -131,19 +99,28 @@ class ReplayResult:
 class StepReplay:
     """Takes the recorded steps of a run, each with the messages and the command that it had; counts in `result`.
 
-    A run without recorded steps is walked over at the policy's rate, from the first state, with the recorded setpoints.
+    The controller walks without having stood up. A fault of its watchdogs lasts for one step, an emergency stop until
+    ~/reset. state: the controller's, which the recorded messages fill. A run without recorded steps is walked over at
+    the policy's rate, from the first state, with the recorded setpoints.
     `on_cold_start` is called with the reason for each cold start that the recorded policy did not have: a step is
     missing or lost, or time runs backwards.
     """
 
-    def __init__(self, core: ReplayCore, run: Run, on_cold_start: Callable[[str], None]) -> None:
-        self.result = ReplayResult(core.model.fingerprint == run.notes.model_fingerprint)
-        self._core, self._run, self._on_cold_start = core, run, on_cold_start
+    def __init__(
+        self,
+        controller: Controller,
+        state: StateBuffer,
+        model: PolicyModel,
+        run: Run,
+        on_cold_start: Callable[[str], None],
+    ) -> None:
+        self.result = ReplayResult(model.fingerprint == run.notes.model_fingerprint)
+        self._controller, self._state, self._run, self._on_cold_start = controller, state, run, on_cold_start
         self._next = 0
         self._time = -math.inf  # stamp of the newest step, lost ones included
-        self._memory = MemoryTracker(core.model.card.memory)
+        self._memory = MemoryTracker(model.card.memory)
         recorded = len(run.steps.target_stamp) > 0
-        self._steps = (extract_steps if recorded else steps_over_states)(run, core.model.command_shaper())
+        self._steps = (extract_steps if recorded else steps_over_states)(run, model.command_shaper())
         # The record and its rows for each step, by topic; the last one has the stamp of its targets.
         self._records: dict[str, tuple[JointRecord | ImuRecord | TargetRecord, Rows]] = {
             IMU.name: (run.imu, self._steps.imu),
@@ -208,9 +185,29 @@ class StepReplay:
             elif steps.missing[row] and self._memory.holds:
                 self._start_cold(f"steps between {before:.3f} s and {stamp:.3f} s are missing")
         cold, comparable = self._memory.take(bool(steps.record.cold[row]), missing=False)
-        targets = self._core.take_step(messages[JOINT_STATES.name], messages[IMU.name], command, last, cold)
+        targets = self._repeat(messages[JOINT_STATES.name], messages[IMU.name], command, last, cold)
         difference = math.nan if sent is None else float(np.abs(targets - sent).max())
         return ReplayedStep(stamp_of(list(messages.values())[-1]), targets, difference, comparable and sent is not None)
+
+    def _repeat(self, joints: bytes, imu: bytes, command: Array, last: Array | None, cold: bool) -> Array:
+        """Return the targets (12,) [rad] of a cycle in which the policy takes a step with a command (16,).
+
+        joints, imu: serialised messages, as if received now. last (12,) [rad]: the targets sent before, None for the
+        controller's own. cold: the policy starts without memory, in the measured pose. Raises LostStep.
+        """
+        controller, now = self._controller, time.monotonic()
+        self._state.store_joints(joints, now)
+        self._state.store_imu(imu, now)
+        controller.walk_on(cold)
+        controller.runner.repeat_command(command)
+        if last is not None:
+            controller.runner.limiter.start(last)
+        targets = controller.cycle(now)
+        if targets is None:
+            fault = controller.fault
+            controller.walk_on(cold=False)
+            raise LostStep(fault, fault=True)
+        return targets
 
     def _message(self, topic: str, row: int) -> bytes:
         """Return the message of a topic that a step saw or sent. Raises LostStep if the recording lacks it."""

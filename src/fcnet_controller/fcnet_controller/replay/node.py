@@ -19,11 +19,11 @@ from rclpy.qos import QoSProfile
 from rclpy.time import Time
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from fcnet_controller.control_core import ControlCore, load_core
 from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.parameters import ReplayParameters
 from fcnet_controller.replay.bag import MODES, ReplayBag, read_replay_bag
-from fcnet_controller.replay.core import ReplayCore, ReplayedStep, StepReplay
+from fcnet_controller.replay.core import RecordingController, ReplayedStep, StepReplay
+from fcnet_core.control.controller import Controller
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import write_whole
 from fcnet_ros.parameters import declare_parameters, read_parameters
@@ -146,7 +146,7 @@ class ReplayNode(ControllerNode):
     the bag cannot be replayed.
     """
 
-    parameters = ReplayParameters
+    parameters, controller_type = ReplayParameters, RecordingController
 
     def __init__(self, bag: ReplayBag, given: ReplayParameters) -> None:
         self._bag = bag
@@ -206,16 +206,12 @@ class ReplayNode(ControllerNode):
         """No rate is expected: cycles come as they are played."""
         return 0.0
 
-    def _load(self) -> ControlCore:
-        self._replay_core = load_core(self._settings, ReplayCore)
-        return self._replay_core
-
-    def _connect(self, core: ControlCore) -> None:
+    def _connect(self, controller: Controller) -> None:
         targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED)
         self._publisher = TargetPublisher(self, targets, replace(POLICY_STEP, offered=STREAMED))
 
-    def _make_loop(self, core: ControlCore) -> ReplayLoop:
-        self._steps = StepReplay(self._replay_core, self._bag.run, self._log_cold_start)
+    def _make_loop(self, controller: Controller) -> ReplayLoop:
+        self._steps = StepReplay(controller, self._state, self._model, self._bag.run, self._log_cold_start)
         which = "recorded" if self._steps.result.same_policy else "other"
         self.get_logger().info(f"{which} policy {self._settings.policy} over {self._bag.path}")
         if not len(self._bag.run.steps.target_stamp):
@@ -224,10 +220,10 @@ class ReplayNode(ControllerNode):
 
     def _publish_steps(self, steps: Iterator[ReplayedStep]) -> None:
         for step in steps:
-            self._replay_core.statistics.cycles += 1
+            self._statistics.cycles += 1
             self._publisher.publish(step.targets, step.stamp)
-            if self._replay_core.policy_step is not None:
-                self._publisher.publish_step(self._replay_core.policy_step)
+            if self._controller and self._controller.policy_step is not None:
+                self._publisher.publish_step(self._controller.policy_step)
         self._publish_mode()
 
     def _log_cold_start(self, reason: str) -> None:

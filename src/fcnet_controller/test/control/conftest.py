@@ -1,15 +1,17 @@
-"""A controller's core with an ideal robot, in simulated time and without a node."""
+"""A controller with an ideal robot, in simulated time and without a node."""
 
 import numpy as np
 import pytest
 from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
-from fcnet_controller.control_core import ControlCore
-from fcnet_controller.parameters import ControllerParameters
+from fcnet_core.control.controller import STATE_TIMEOUT, Controller
+from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.names import Mode
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.messages import StateBuffer
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
@@ -34,12 +36,14 @@ class RecordingPolicy:
 
 
 class Bench:
-    """A core with an ideal robot: every joint is at its target one cycle later."""
+    """A controller of an ideal robot: every joint is at its target one cycle later."""
 
     def __init__(self, robot, model, rate):
         self.robot, self.period, self.now = robot, 1 / rate, 100.0
         self.policy = RecordingPolicy(model)
-        self.core = ControlCore(robot, model, self.policy, ControllerParameters(control_rate=rate, stand_up_time=1.0))
+        runner = PolicyRunner(self.policy, model.command_shaper(), JointLimiter(robot, self.period))
+        self.state = StateBuffer(STATE_TIMEOUT)
+        self.core = Controller(robot, self.state, runner, stand_up_time=1.0)
         self.source = self.core.commands.add_source("operator")
         self.position = robot.lie_pose.copy()
         self.velocity = np.zeros(12)
@@ -48,7 +52,7 @@ class Bench:
         self.silent = False
         self.sent = []
 
-    def store(self, state, joints_stamp=0, imu_stamp=0):
+    def store(self, joints_stamp=0, imu_stamp=0):
         """Store the robot's state as messages received now; stamps [s]."""
         joints, imu = JointState(name=self.names, position=self.position, velocity=self.velocity), Imu()
         joints.header.stamp.sec, imu.header.stamp.sec = joints_stamp, imu_stamp
@@ -56,14 +60,14 @@ class Bench:
         attitude.x, attitude.y, attitude.z, attitude.w = self.orientation.tolist()
         turning = imu.angular_velocity
         turning.x, turning.y, turning.z = self.angular_velocity.tolist()
-        state.store_joints(serialize_message(joints), self.now)
-        state.store_imu(serialize_message(imu), self.now)
+        self.state.store_joints(serialize_message(joints), self.now)
+        self.state.store_imu(serialize_message(imu), self.now)
 
     def run(self, seconds, **command):
         for _ in range(round(seconds / self.period)):
             self.now += self.period
             if not self.silent:
-                self.store(self.core.state)
+                self.store()
             if command:
                 self.source.set_velocity(command["vx"], 0.0, 0.0, self.now)
             self.core.prepare(self.now)

@@ -100,7 +100,7 @@ def test_commands_from_before_a_reset_are_forgotten(bench):
 def test_each_step_of_the_policy_says_what_it_saw(bench):
     bench.walk()
     bench.now += bench.period
-    bench.store(bench.core.state, joints_stamp=12, imu_stamp=13)
+    bench.store(joints_stamp=12, imu_stamp=13)
     bench.core.prepare(bench.now)
     bench.core.cycle(bench.now)
     step = bench.core.policy_step

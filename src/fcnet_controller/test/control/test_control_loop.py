@@ -5,6 +5,7 @@ import pytest
 
 from fcnet_controller.control_loop import DAMPING_MESSAGES, ControlLoop, RealTimePace, SimulatedPace
 from fcnet_core.names import Mode
+from fcnet_ros.health import LoopStatistics
 
 
 class Simulation:
@@ -15,14 +16,15 @@ class Simulation:
 
     def poll(self):
         if (stamp := next(self.stamps, None)) is not None:
-            self.bench.store(self.bench.core.state, stamp, stamp)
+            self.bench.store(stamp, stamp)
         self.ended = stamp is None
         return not self.ended
 
 
 def test_commands_of_a_simulated_time_that_went_back_do_not_count_again(bench):
     simulation = Simulation(bench, [50, 1, 50])
-    cycles = SimulatedPace(bench.core, simulation, None, bench.period).cycles(lambda: simulation.ended)
+    pace = SimulatedPace(bench.core, simulation, LoopStatistics(), bench.period, None)
+    cycles = pace.cycles(lambda: simulation.ended)
     now = next(cycles)
     bench.source.set_velocity(0.5, 0.0, 0.0, now)
     assert bench.core.commands.wanted(now)[0] == 0.5
@@ -49,7 +51,11 @@ class Receiver:
         self.paused = self.paused or pause > 0
         time.sleep(pause)
         self.bench.now = time.monotonic()
-        self.bench.store(self.bench.core.state)
+        self.bench.store()
+
+
+def real_time(bench, receiver):
+    return RealTimePace(bench.core, receiver, LoopStatistics("wake", "response"), bench.period)
 
 
 class Publisher:
@@ -74,7 +80,7 @@ def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_
     bench.walk()
     receiver = Receiver(bench)
     publisher = Publisher(receiver)
-    loop = ControlLoop(bench.core, RealTimePace(bench.core, receiver, 0.02), publisher, 0.02, lambda: None)
+    loop = ControlLoop(real_time(bench, receiver), publisher, lambda: None)
     loop.start()
     receiver.pause = 0.5
     deadline = time.monotonic() + 10.0
@@ -103,8 +109,7 @@ def test_a_loop_that_an_error_has_ended_is_not_running_when_that_is_told(bench, 
     bench.core.cycle = fail
     receiver = Receiver(bench)
     receiver.paused, publisher, told = True, kind(receiver), []
-    pace = RealTimePace(bench.core, receiver, 0.02)
-    loop = ControlLoop(bench.core, pace, publisher, 0.02, lambda: told.append(loop.is_running))
+    loop = ControlLoop(real_time(bench, receiver), publisher, lambda: told.append(loop.is_running))
     loop.start()
     deadline = time.monotonic() + 10.0
     while not told and time.monotonic() < deadline:

@@ -1,100 +1,136 @@
-"""Steps a policy in control cycles: from setpoints and measured states to joint targets."""
+"""The path from setpoints and measured states to joint targets, for every policy: live, replayed and simulated."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import cast
 
 import numpy as np
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.control.command import CommandShaper
+from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import MeasuredState, assemble_observation
-from fcnet_core.policy import Policy
+from fcnet_core.policy import LoadedPolicy, Policy, SequencePolicy
+from fcnet_core.robot import Robot
 
 REST = 1e-3  # [m/s, rad/s, m, rad] a smaller setpoint counts as zero
 
 
 class PolicyRunner:
-    """Steps a policy at its trained rate; in control cycles between, it holds the last targets, as in training.
+    """setpoints -> ranges, envelope, gait clock -> observation -> policy -> limiter -> joint targets.
 
-    Controller, replay of bags and playback of recordings step policies through this class. on_step: called with the
-    duration [s] of each step. Raises ValueError if `control_rate` [Hz] is not a whole multiple of the model's.
+    One robot, or a batch with a leading axis (...) of robots, as in the limiter. The policy steps at its own rate, that
+    of `shaper`; in control cycles between two steps its action holds, as in training. `policy` may be missing if only
+    commands, observations and limits are used. on_step: called with the duration [s] of each step. Raises ValueError if
+    the limiter's period is no whole fraction of the policy's.
+
+    What enters a step and no other topic records: command (..., 16), and whether `steps` since the reset of all robots
+    were 0 before it.
     """
 
     def __init__(
         self,
-        policy: Policy,
-        model: PolicyModel,
-        control_rate: float,
+        policy: Policy | None,
+        shaper: CommandShaper,
+        limiter: JointLimiter,
         on_step: Callable[[float], None] = lambda _duration: None,
     ) -> None:
-        multiple = control_rate / model.card.control_rate
-        if multiple < 1 or abs(multiple - round(multiple)) > 1e-6:
+        multiple = shaper.clock.period / limiter.period
+        if multiple < 0.5 or abs(multiple - round(multiple)) > 1e-6:
             raise ValueError(
-                f"control_rate is {control_rate:g} Hz, but the model runs at {model.card.control_rate:g} Hz; "
+                f"control_rate is {1 / limiter.period:g} Hz, but the model runs at {1 / shaper.clock.period:g} Hz; "
                 "choose a whole multiple of that"
             )
-        self._policy = policy
-        self._shaper = model.command_shaper()
+        self.shaper, self.limiter = shaper, limiter
+        self._policy, self._on_step = policy, on_step
         self._every = round(multiple)
-        self._countdown = 0  # control cycles for which the last targets still hold
-        self._has_command = False  # whether `command` is for the next step
-        self._on_step = on_step
-        self.steps = 0  # of the policy since `begin`
-        self.command: Array = self._shaper.command()[0]  # (16,) of the next or the last step
-        self._target: Array = np.full(model.card.config.action, np.nan)
+        self._action: Array = limiter.last
+        self.command = self._for_limiter(shaper.command())
+        self.steps = self._countdown = 0  # the countdown: control cycles for which the action still holds
+        self._has_command = False
 
     @property
     def at_rest(self) -> bool:
-        """Whether the setpoints are zero and the gait clock is at rest."""
-        return not self._shaper.clock.walking[0] and bool((np.abs(self._shaper.setpoint) < REST).all())
+        """Whether the setpoints are zero and the gait clock is at rest, of one robot."""
+        return not self.shaper.clock.walking[0] and bool((np.abs(self.shaper.setpoint) < REST).all())
 
-    @property
-    def limited(self) -> str:
-        """The limited fields of the newest setpoints, see CommandShaper.limited."""
-        return self._shaper.limited()
-
-    def begin(self) -> None:
-        """Clear the memory and the command, and bring the gait clock to rest."""
-        self._policy.reset()
-        self._shaper.reset()
-        self.command = self._shaper.command()[0]
-        self._countdown, self._has_command = 0, False
-        self.steps = 0
+    def reset(self, mask: Mask | None = None) -> None:
+        """Clear memory and commands of the robots in `mask` (batch,), or of all; bring their gait clocks to rest."""
+        if self._policy is not None:
+            self._policy.reset() if mask is None else cast(LoadedPolicy, self._policy).reset(mask)
+        self.shaper.reset(mask)
+        self.command = self._for_limiter(self.shaper.command())
+        if mask is None:
+            self.steps, self._countdown, self._has_command = 0, 0, False
 
     def take_command(self, requested: Array) -> None:
-        """Move the command towards setpoints (9,); call once before every control cycle."""
+        """Move the command towards setpoints (..., 9); call once before every control cycle."""
         if self._countdown == 0 and not self._has_command:
-            self.command, self._has_command = self._shaper.step(requested)[0], True
+            self.command, self._has_command = self._for_limiter(self.shaper.step(requested)), True
 
     def repeat_command(self, command: Array) -> None:
         """Step the policy in the next control cycle with a recorded command (16,); instead of `take_command`."""
         self.command, self._countdown = command, 0
 
-    def targets(self, state: MeasuredState, last_sent: Array) -> Array:
-        """Return position targets (12,) [rad] for this control cycle. last_sent: the targets sent before (12,) [rad].
+    def targets(self, state: MeasuredState) -> Array:
+        """Return the position targets (..., 12) [rad] to send in this control cycle.
 
-        Raises NonFiniteObservation, with the policy's memory unchanged. The next control cycle then tries the step
-        again, with the same command.
+        Raises FcnetError as `act`. The next control cycle then tries the step again, with the same command.
         """
         if self._countdown == 0:
-            self._target = self._step(state, last_sent)
-            self._countdown, self._has_command = self._every, False
+            self._action = self.act(self.observe(state))
+            self._countdown = self._every
         self._countdown -= 1
-        return self._target
+        return self.send(self._action)
 
-    def _step(self, state: MeasuredState, last_sent: Array) -> Array:
-        observation = assemble_observation(
-            state.orientation,
-            state.angular_velocity,
-            state.joint_position,
-            state.joint_velocity,
-            last_sent,
-            self.command,
-        )
+    def observe(self, state: MeasuredState) -> Single:
+        """Return what the policy sees in a state, after `take_command`: observations (..., 70)."""
+        return observation_of(state, self.limiter.last, self.command)
+
+    def act(self, observation: Single) -> Array:
+        """Return the policy's action (..., 12) [rad] for an observation, which `send` limits.
+
+        Raises NonFiniteObservation, with the policy's memory unchanged, and FcnetError if the action is not finite.
+        """
+        assert self._policy is not None
         started = time.perf_counter()
         action = self._policy.step(observation)
         self._on_step(time.perf_counter() - started)
+        if not np.isfinite(action).all():
+            raise FcnetError("the policy returned a target that is not finite; check the model file")
         self.steps += 1
         return action.astype(np.float64)
+
+    def send(self, wanted: Array) -> Array:
+        """Return position targets (..., 12) [rad] within limits and slew: the targets of this control cycle."""
+        self._has_command = False
+        return self.limiter.limit(wanted)
+
+    def _for_limiter(self, command: Array) -> Array:
+        """Return commands (batch, 16) with the leading axis of the limiter."""
+        return command.reshape(*self.limiter.last.shape[:-1], -1)
+
+
+def observation_of(state: MeasuredState, last_sent: Array, command: Array) -> Single:
+    """Return the observation (..., 70) of a state. last_sent: the targets sent before (..., 12) [rad]."""
+    return assemble_observation(
+        state.orientation, state.angular_velocity, state.joint_position, state.joint_velocity, last_sent, command
+    )
+
+
+def recorded_targets(
+    model: PolicyModel, robot: Robot, period: float, observations: Single, last_sent: Array, cold: Mask
+) -> Array:
+    """Return the targets (K, 12) [rad] that a runner sends in K recorded steps, computed for all steps at once.
+
+    period [s] of the control cycles; last_sent: recorded targets before each step (K, 12) [rad]; cold (K,): steps that
+    start without memory, as the first one does.
+    """
+    policy, limiter = SequencePolicy(model), JointLimiter(robot, period, len(observations))
+    limiter.start(last_sent)
+    starts = np.flatnonzero(cold[1:]) + 1
+    return limiter.limit(np.concatenate([policy.actions(part) for part in np.split(observations, starts)]))

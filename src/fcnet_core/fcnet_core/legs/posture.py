@@ -95,6 +95,10 @@ class Posture:
         self.leaving = None
         return "walking; send cmd_vel"
 
+    def walk_on(self) -> None:
+        """Change to walking immediately, from every mode."""
+        self.mode, self.fault, self.leaving = Mode.WALKING, "", None
+
     def lie_down(self, target: Array) -> str:
         """Request to lie down, from the last position targets (12,) [rad]."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):

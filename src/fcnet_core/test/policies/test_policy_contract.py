@@ -11,6 +11,7 @@ import pytest
 import torch
 from msgspec import structs
 
+from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
@@ -213,22 +214,23 @@ def standing(velocity: float = 0.0) -> MeasuredState:
 def test_no_targets_are_given_from_a_bad_observation_until_a_step_succeeds(
     name, runtime, control_rate, steps_before
 ) -> None:
-    model, last = MODELS[name], load_robot("aliengo").stand_pose
-    runners = [PolicyRunner(load_policy(model, runtime), model, control_rate) for _ in range(2)]
+    model = MODELS[name]
+    limiters = [JointLimiter(load_robot("aliengo"), 1.0 / control_rate) for _ in range(2)]
+    runners = [PolicyRunner(load_policy(model, runtime), model.command_shaper(), limiter) for limiter in limiters]
     walking = np.array([0.5, *np.zeros(8)])
     for _ in range(round(control_rate / model.card.control_rate) * steps_before):
         for runner in runners:
             runner.take_command(walking)
-            runner.targets(standing(), last)
+            runner.targets(standing())
     runner, untouched = runners
     for _ in range(25):
         runner.take_command(walking)
         with pytest.raises(NonFiniteObservation):
-            runner.targets(standing(np.nan), last)
+            runner.targets(standing(np.nan))
     for _ in range(25):  # the gait clock has not gone on, the memory has not changed
         for one in runners:
             one.take_command(walking)
-        np.testing.assert_array_equal(runner.targets(standing(), last), untouched.targets(standing(), last))
+        np.testing.assert_array_equal(runner.targets(standing()), untouched.targets(standing()))
 
 
 @every_policy

@@ -27,7 +27,6 @@ from quadruped_sim.environments import EPISODE
 from quadruped_sim.evaluation.scenarios import WALK
 from quadruped_sim.evaluation.trial import heading_velocity
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
-from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSORS
 from quadruped_sim.physics.terrain import Terrain, named_terrain, terrain_from_facts
 from quadruped_sim.rollout import Rollout, SetpointRanges, reward
@@ -96,7 +95,6 @@ class WalkingRobots:
     def __init__(self, settings: Settings, robot: Robot, batch: int, seed: int) -> None:
         ground = settings.ground(seed)
         self._rollout = Rollout(robot, batch, ground, settings.setpoints, settings.randomization, seed)
-        self._rng = np.random.default_rng([seed, 2])
         self._look()
 
     def step(self, actions: Array, renewed: Mask | None = None) -> tuple[Array, Mask]:
@@ -105,15 +103,15 @@ class WalkingRobots:
         """
         rollout, simulation = self._rollout, self._rollout.simulation
         renewed = np.zeros(simulation.batch, dtype=bool) if renewed is None else renewed
-        if actions.shape != rollout.last_action.shape or not np.isfinite(actions[~renewed]).all():
-            raise SimulationError(f"actions must be finite joint position targets [rad] {rollout.last_action.shape}")
+        if actions.shape != rollout.limiter.last.shape or not np.isfinite(actions[~renewed]).all():
+            raise SimulationError(f"actions must be finite joint position targets [rad] {rollout.limiter.last.shape}")
         commanded, before = rollout.shaper.setpoint[:, :3].copy(), [data.time for data in simulation.data]
         simulation.active = ~renewed
-        rollout.send(np.where(renewed[:, None], rollout.last_action, actions))
+        rollout.send(np.where(renewed[:, None], rollout.limiter.last, actions))
         state = simulation.state()
         velocity = heading_velocity(state, roll_pitch_yaw(state.orientation)[:, 2])
         torque = np.stack([data.sensordata[SENSORS["torque"]] for data in simulation.data])
-        earned = CONTROL_PERIOD * reward(velocity, commanded, torque, rollout.last_action - rollout.previous_action)
+        earned = CONTROL_PERIOD * reward(velocity, commanded, torque, rollout.limiter.last - rollout.limiter.previous)
         diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo reset it
         fell = (simulation.fallen(state) | np.array(diverged)) & ~renewed
         self.restart(renewed)
@@ -128,9 +126,7 @@ class WalkingRobots:
 
     def _look(self) -> None:
         """Observe, with the commands' next step."""
-        rollout = self._rollout
-        seen = noisy(rollout.observe().observation, rollout.simulation.randomization.noise, self._rng)
-        self.observation: Single = np.clip(seen, -LARGEST, LARGEST)
+        self.observation: Single = np.clip(self._rollout.sense(self._rollout.observe()), -LARGEST, LARGEST)
 
 
 class OneRobot(gymnasium.Env[Single, Single]):

@@ -1,6 +1,6 @@
 """Episodes of getting up, one robot each: standing up from the belly on every terrain, and recovering after falls.
 
-The controller's code commands the robot: postures, limiter and, at the end of a recovery, the policy.
+The controller commands the robot, with its watchdogs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
@@ -145,13 +146,11 @@ def _topple(robot: ControlledRobot, rng: np.random.Generator) -> None:
     setpoint[:3] = rng.uniform((-0.3, -0.2, -0.5), (0.8, 0.2, 0.5))
     live.place = Place(heading=rng.uniform(-np.pi, np.pi))
     live.reset()
-    robot.start()
-    robot.begin()
+    robot.measure().walk_on(cold=True)
     upright, speed = robot.walk(1.0 + rng.random(), setpoint), FIRST_PUSH
     while upright:
         live.push(speed)
         live.data.qvel[3:5] += speed * rng.uniform(-1, 1, 2)
-        robot.begin()
         upright, speed = robot.walk(PUSH_TIME, setpoint), speed + HARDER
 
 
@@ -168,59 +167,60 @@ class _Episode:
     """A robot that gets up, and the maxima of Outcome so far."""
 
     def __init__(self, robot: ControlledRobot) -> None:
-        self._robot, self._live, self._facts = robot, robot.live, robot.live.robot
+        self._robot, self._controller, self._live, self._facts = robot, robot.controller, robot.live, robot.live.robot
         self._lay_on = lying_on(projected_gravity(self._live.ground_truth().orientation))
         self._rate: Array = np.zeros(2)
         self._maxima = dict.fromkeys(("torque", "speed", "power", "turning", "tilt", "joint_error", "target_rate"), 0.0)
 
     def stand_and_lie(self) -> Outcome:
         """Stand up, stand for HOLD, lie down, and lie damped for HOLD."""
-        self._robot.stand_up()
+        self._robot.measure().stand_up(self._live.time)
         failure, sag = self._until(Mode.STANDING), math.nan
         if not failure:
             failure = self._cycles(HOLD)
-            sag = self._robot.posture.largest_error(self._live.data.qpos[7:])
+            sag = self._controller.posture.largest_error(self._live.data.qpos[7:])
         if not failure:
-            self._robot.lie_down()
+            self._controller.lie_down()
             failure = self._until(Mode.PASSIVE) or self._lies_still()
         return self._outcome(failure, sag=sag)
 
     def get_up(self, normal: Array, walks: bool) -> Outcome:
         """Recover on ground of this normal (3,), stand up and walk."""
-        robot, posture, elapsed, right = self._robot, self._robot.posture, 0.0, math.inf
-        robot.recover()
-        while posture.mode is Mode.RECOVERING:
+        robot, controller, elapsed, right = self._robot, self._controller, 0.0, math.inf
+        controller.reset()
+        try:
+            robot.measure().recover(self._live.time)
+        except FcnetError as refused:
+            return self._outcome(str(refused), righting=right)
+        while controller.mode is Mode.RECOVERING:
             self._cycle()
             elapsed += CONTROL_PERIOD
         upright = matrix_from_xyzw(self._live.ground_truth().orientation)[:, 2] @ normal > math.cos(RIGHTED)
-        if posture.mode is Mode.STANDING_UP and upright:
+        if controller.mode is Mode.STANDING_UP and upright:
             right = elapsed
-        while posture.mode is Mode.STANDING_UP:
-            robot.advance()
+        while controller.mode is Mode.STANDING_UP:
+            robot.cycle()
         forward = np.zeros(len(SETPOINT_FIELDS))
         forward[0] = WALK_SPEED
         if right > IN_TIME:
             return self._outcome(f"not upright in {IN_TIME:g} s", righting=right)
-        if posture.mode is not Mode.STANDING:
-            return self._outcome(posture.fault or "did not stand up", righting=right)
+        if controller.mode is not Mode.STANDING:
+            return self._outcome(controller.fault or "did not stand up", righting=right)
         if walks:
-            robot.begin()
+            controller.walk()
             walks = not robot.walk(WALK_TIME, forward)
         return self._outcome("fell while walking" if walks else "", righting=right)
 
     def _until(self, mode: Mode) -> str:
-        return self._cycles(LONGEST, mode) or ("" if self._robot.posture.mode is mode else f"not {mode.words}")
+        return self._cycles(LONGEST, mode) or ("" if self._controller.mode is mode else f"not {mode.words}")
 
     def _cycles(self, seconds: float, mode: Mode | None = None) -> str:
         """Run control periods until this mode; return why they ended early, or nothing."""
-        posture = self._robot.posture
         for _ in range(round(seconds / CONTROL_PERIOD)):
             self._cycle()
-            if posture.mode is Mode.FAULT:
-                return posture.fault
-            if self._maxima["tilt"] > self._facts.safety.max_tilt:
-                return f"tilted while {posture.mode.words}"
-            if posture.mode is mode:
+            if self._controller.mode is Mode.FAULT:
+                return self._controller.fault
+            if self._controller.mode is mode:
                 break
         return ""
 
@@ -235,10 +235,10 @@ class _Episode:
         return f"slid by {slide:.2f} m" if slide > MAX_SLIDE else ""
 
     def _cycle(self) -> None:
-        before = self._robot.target
-        self._robot.advance()
-        target = self._robot.target
-        if self._robot.posture.commands_joints:
+        before = self._controller.runner.limiter.last
+        self._robot.cycle()
+        target = self._controller.runner.limiter.last
+        if self._controller.posture.commands_joints:
             self._see("target_rate", np.abs(target - before).max() / CONTROL_PERIOD)
             self._see("joint_error", np.abs(target - self._live.data.qpos[7:]).max())
         self._look()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import mujoco
 import numpy as np
 
 from fcnet_core.arrays import Mask
-from fcnet_core.legs.posture import Posture
+from fcnet_core.errors import FcnetError
 from fcnet_core.names import Mode
-from fcnet_core.rotation import tilt
-from quadruped_sim.controlled_robot import STAND_UP_TIME
+from quadruped_sim.controlled_robot import SimulatedState, controller_of
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height
 from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
@@ -25,8 +26,7 @@ ON_SLOPE = START + 6.0  # [m] along x: far enough from the slope's ends for an e
 
 def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     """Lay down the robots in `lying` (B,), on slopes on the incline itself, at any heading if the terrain allows it,
-    and let them stand up; the others wait. Returns the robots that failed (B,): not standing within LONGEST, or
-    tilted beyond the controller's limit.
+    and let controllers stand them up; the others wait. Return the robots (B,) that do not stand within LONGEST.
     """
     simulation, robot = rollout.simulation, rollout.simulation.robot
     chosen = [int(index) for index in np.flatnonzero(lying)]
@@ -38,29 +38,35 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     for index in chosen:
         _lay_down(simulation, index, rng)
     _rest(rollout, chosen)
-    state, zero = simulation.state(), simulation.drawn.joint_zero
-    counted = state.joint_position + zero  # as the encoders count
-    postures = [Posture(robot, STAND_UP_TIME, STAND_UP_TIME) for _ in chosen]
-    for index, posture in zip(chosen, postures, strict=True):
-        posture.stand_up(counted[index], state.orientation[index])
-    targets, standing, stood = counted.copy(), failed[chosen], 0.0
-    for _ in range(round(LONGEST / CONTROL_PERIOD)):
-        for index, posture in zip(chosen, postures, strict=True):
-            targets[index] = posture.pose()
+    robots = _states(simulation)
+    controllers = {index: controller_of(robot, robots[index]) for index in chosen}
+    for controller in controllers.values():
+        with suppress(FcnetError):  # it lies on its side
+            controller.stand_up(0.0)
+    targets, standing, stood = rollout.limiter.last.copy(), failed[chosen], 0.0
+    for period in range(round(LONGEST / CONTROL_PERIOD)):
+        for index, controller in controllers.items():
+            controller.state = robots[index]
+            targets[index] = controller.cycle(period * CONTROL_PERIOD) if simulation.active[index] else np.nan
         rollout.send(targets)
-        state = simulation.state()
-        failed |= lying & (tilt(state.orientation) > robot.safety.max_tilt)
+        robots = _states(simulation)
+        standing = np.array([controller.mode is Mode.STANDING for controller in controllers.values()])
+        failed[chosen] = [not controller.posture.commands_joints for controller in controllers.values()]
         simulation.active &= ~failed
-        for index, posture in zip(chosen, postures, strict=True):
-            measured, orientation = state.joint_position[index] + zero[index], state.orientation[index]
-            posture.advance(CONTROL_PERIOD, measured, orientation, targets[index], policy_at_rest=False)
-        standing = np.array([posture.mode is Mode.STANDING for posture in postures])
         stood = stood + CONTROL_PERIOD if (standing | failed[chosen]).all() else 0.0
         if stood >= STANDING_TIME:
             break
     failed[chosen] |= ~standing
     simulation.active = waiting
     return failed
+
+
+def _states(simulation: Simulation) -> list[SimulatedState]:
+    """Return the true state of each robot, with joint angles as its encoders count them."""
+    state = simulation.state()
+    counted = state.joint_position + simulation.drawn.joint_zero
+    rows = zip(counted, state.joint_velocity, state.orientation, state.angular_velocity, strict=True)
+    return [SimulatedState(*row) for row in rows]
 
 
 def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.evaluation.gait_quality import GaitRecorder, Sums
@@ -17,7 +16,6 @@ from quadruped_sim.evaluation.getting_up import GettingUp
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
-from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, BodyState
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.rollout import Rollout, reward
@@ -136,12 +134,13 @@ class Trial:
         seed = int(entropy.generate_state(1)[0])
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
         shaper = self.model.command_shaper(size) if self.model else None  # the expert has the robot's limits
-        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, shaper, self.teacher)
+        rollout = Rollout(
+            robot, size, terrain, scenario.commands, scenario.randomization, seed, self.model, shaper, self.teacher
+        )
         simulation, clock = rollout.simulation, rollout.shaper.clock
         recorder, gait = EpisodeRecorder(robot, terrain, size, scenario.settling), GaitRecorder(simulation)
         samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
-        policy = load_policy(self.model, batch=size) if self.model else None
-        rng, push_period = np.random.default_rng([seed, 2]), round(PUSH_INTERVAL / CONTROL_PERIOD)
+        push_period = round(PUSH_INTERVAL / CONTROL_PERIOD)
         lying = np.arange(size) % 2 < 2 * scenario.lying_share - 1e-9  # every second one for a half, all for one
         upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 4]))
         started = np.array([data.time for data in simulation.data])
@@ -150,16 +149,12 @@ class Trial:
             upright &= ~seen.fallen
             simulation.active &= upright
             recorder.record(seen.state, rollout.shaper.setpoint, upright)
-            if policy is None:
-                targets = np.where(upright[:, None], rollout.advise(seen), seen.state.joint_position)
-            else:
-                sensed = noisy(seen.observation, scenario.randomization.noise, rng)
-                targets = policy.step(np.where(upright[:, None], sensed, np.float32(0.0))).astype(np.float64)
+            wanted = rollout.act(seen)
             if step % push_period == push_period // 2:
                 simulation.push(np.ones(size, dtype=bool), scenario.push)
             if step == round(KICK_TIME / CONTROL_PERIOD):
                 simulation.kick(scenario.kick)
-            rollout.send(targets, samples)
+            targets = rollout.send(wanted, samples)
             recorder.add_reward(samples[-1][:, SENSORS["torque"]], targets)
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)

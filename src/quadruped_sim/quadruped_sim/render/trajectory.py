@@ -123,20 +123,21 @@ def trajectory_of_policy(
     live, rows = LiveRobot(robot, terrain, timestep=TIMESTEP, start=start), list[tuple[Array, ...]]()
 
     def record() -> None:
-        truth, command = live.ground_truth(), controlled.command
+        truth, command = live.ground_truth(), controller.runner.command
         measured = np.array([*truth.linear_velocity[:2], truth.angular_velocity[2]])
         rows.append((truth.position, truth.orientation, live.data.qpos[7:].copy(), command[:3].copy(), measured))
 
     controlled = ControlledRobot(live, model, after=record)
+    controller = controlled.controller
     if start == "standing":
-        controlled.start()
+        controller.walk_on(cold=True)
     elif start == "lying":
-        controlled.stand_up()
+        controller.stand_up(live.time)
     else:
-        controlled.recover()
-    while controlled.posture.mode in (Mode.RECOVERING, Mode.STANDING_UP):
-        controlled.advance()
-    controlled.begin()
-    if controlled.posture.mode is not Mode.FAULT:
-        all(controlled.walk(phase.seconds, phase.setpoint) for phase in phases)
+        controller.recover(live.time)
+    while controller.mode in (Mode.RECOVERING, Mode.STANDING_UP):
+        controlled.cycle()
+    if controller.mode is Mode.STANDING:
+        controller.walk()
+    all(controlled.walk(phase.seconds, phase.setpoint) for phase in phases)
     return Trajectory(robot, terrain, CONTROL_PERIOD, *map(np.stack, zip(*rows, strict=True)))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fcnet_core.arrays import Array
+from fcnet_core.control.command import CommandShaper
+from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
-from quadruped_sim.physics.simulation import BodyState
+from quadruped_sim.physics.simulation import BodyState, Simulation
 from quadruped_sim.teacher.privileged import TEACHER_SIZE, PrivilegedState
 from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
-
-if TYPE_CHECKING:
-    from quadruped_sim.rollout import Rollout
 
 
 def teacher_config(model: PolicyModel) -> MLPConfig:
@@ -36,19 +34,18 @@ class TeacherExpert:
     Raises SimulationError for a model of another robot, and for one that is not a teacher.
     """
 
-    def __init__(self, model: PolicyModel, robot: Robot, batch: int) -> None:
+    def __init__(self, model: PolicyModel, robot: Robot, shaper: CommandShaper, limiter: JointLimiter) -> None:
         teacher_config(model)
         if model.card.robot != robot.name:
             advice = f"choose a teacher of the {robot.name}, see models/teachers"
             raise SimulationError(f"this is a teacher of the {model.card.robot}; {advice}")
-        self._policy = load_policy(model, batch=2 * batch)
+        # Twice the robots of shaper and limiter: each and its mirror image.
+        self._runner = PolicyRunner(load_policy(model, batch=2 * len(limiter.last)), shaper, limiter)
         self._kinematics = LegKinematics(robot)
 
-    def act(self, state: BodyState, rollout: Rollout) -> Array:
-        """Return position targets (B, 12) [rad], as the encoders count, for the robots of a rollout in their true
-        state.
-        """
-        seen = PrivilegedState(rollout.simulation, self._kinematics, state).teacher_observation(rollout)
-        targets = self._policy.step(np.concatenate([seen, mirrored(seen, OBSERVATION)])).astype(np.float64)
-        as_seen, as_mirrored = np.split(targets, 2)
-        return (as_seen + mirrored(as_mirrored, ACTION)) / 2 + rollout.simulation.drawn.joint_zero
+    def act(self, state: BodyState, simulation: Simulation) -> Array:
+        """Return position targets (B, 12) [rad], as the encoders count, for simulated robots in their true state."""
+        privileged = PrivilegedState(simulation, self._kinematics, state)
+        seen = privileged.teacher_observation(self._runner.shaper, self._runner.limiter)
+        as_seen, as_mirrored = np.split(self._runner.act(np.concatenate([seen, mirrored(seen, OBSERVATION)])), 2)
+        return (as_seen + mirrored(as_mirrored, ACTION)) / 2 + simulation.drawn.joint_zero

@@ -51,7 +51,7 @@ class Group:
         rollout, shaper = self._rollout, self._rollout.shaper
         setpoint = shaper.setpoint.copy()
         swing = self.reward.swing(setpoint, shaper.clock.phase, shaper.clock.walking)
-        change = action - self._actions(rollout.last_action)
+        change = action - self._actions(rollout.limiter.last)
         targets = self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero
         rollout.send(targets, self._samples)
         rollout.simulation.push(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
@@ -80,7 +80,7 @@ class Group:
         return PrivilegedState(simulation, self._kinematics, simulation.state())
 
     def _observation(self, state: PrivilegedState) -> Single:
-        return state.critic_observation(state.teacher_observation(self._rollout))
+        return state.critic_observation(state.teacher_observation(self._rollout.shaper, self._rollout.limiter))
 
     def _actions(self, targets: Array) -> Array:
         """Convert position targets (size, 12) [rad] to actions."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from fcnet_core.arrays import ArraySpec, Single
+from fcnet_core.control.command import CommandShaper
+from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import observation_of
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.observation import ACTION_SIZE, OBSERVATION_SIZE, assemble_observation
+from fcnet_core.observation import ACTION_SIZE, OBSERVATION_SIZE
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import BodyState, Simulation
-
-if TYPE_CHECKING:
-    from quadruped_sim.rollout import Rollout
 
 DRAWN = {"friction": 1, "payload": 1, "com": 3, "strength": 1, "delay": 1}  # of randomization.Draw
 TEACHER_PARTS = {
@@ -44,7 +42,7 @@ class PrivilegedState:
         size, terrain = simulation.robot.geometry, simulation.terrain
         rotation = matrix_from_xyzw(state.orientation)
         back = rotation.transpose(0, 2, 1)
-        self.state = state
+        self.state, self._drawn = state, simulation.drawn
         self.attitude = roll_pitch_yaw(state.orientation)
         cosine, sine = np.cos(self.attitude[:, 2]), np.sin(self.attitude[:, 2])
         heading = np.array([[cosine, sine], [-sine, cosine]]).transpose(2, 0, 1)  # (B, 2, 2), world to H
@@ -67,21 +65,15 @@ class PrivilegedState:
         self.height = state.position[:, 2] - (front + rear + left + right + middle) / 5
         self.slope = np.stack([(front - rear) / (2 * size.hip_x), (left - right) / (2 * SIDE)], axis=-1)
 
-    def teacher_observation(self, rollout: Rollout) -> Single:
-        """Return the input of the teacher (B, TEACHER_SIZE), see TEACHER_PARTS. It lacks the ground ahead: a policy
-        that does not see the ground could not imitate a teacher that does.
+    def teacher_observation(self, shaper: CommandShaper, limiter: JointLimiter) -> Single:
+        """Return the input of the teacher (B, TEACHER_SIZE), see TEACHER_PARTS, for the robots' commands and targets.
+
+        It lacks the ground ahead: a policy that does not see the ground could not imitate a teacher that does.
         """
-        state, drawn = self.state, rollout.simulation.drawn
-        observation = assemble_observation(
-            state.orientation,
-            state.angular_velocity,
-            state.joint_position,
-            state.joint_velocity,
-            rollout.last_action - drawn.joint_zero,
-            rollout.shaper.command(),
-        )
+        state, drawn = self.state, self._drawn
+        observation = observation_of(state, limiter.last - drawn.joint_zero, shaper.command())
         facts = [getattr(drawn, name).reshape(len(observation), -1) for name in DRAWN]
-        known = (rollout.previous_action - drawn.joint_zero, self._body_velocity, state.contact, self.height[:, None])
+        known = (limiter.previous - drawn.joint_zero, self._body_velocity, state.contact, self.height[:, None])
         return np.concatenate([observation, *known, *facts], axis=1).astype(np.float32)
 
     def critic_observation(self, teacher: Single) -> Single:

@@ -24,7 +24,6 @@ from quadruped_sim.evaluation.scenarios import scenarios
 from quadruped_sim.evaluation.score import score_of
 from quadruped_sim.evaluation.trial import Trial
 from quadruped_sim.physics.randomization import TYPICAL
-from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.rollout import Rollout, SetpointRanges
 from quadruped_sim.teacher.privileged import PrivilegedState
@@ -103,16 +102,17 @@ def measure_walks():
 
 def observed_walk(robot):
     """What policies and what teachers see in one walk of a robot, under any command: (STEPS, 70) and (STEPS, 97)."""
-    model, teacher = load_model(shipped_model(robot.name)), load_model(MODELS[f"teachers/{robot.name}"])
+    model = load_model(shipped_model(robot.name))
     ranges = SetpointRanges({name: (limits.lowest, limits.highest) for name, limits in robot.commands.items()})
     flat = terrain_from_facts(kind="flat")
-    rollout = Rollout(robot, 1, flat, ranges, TYPICAL, 0, model.command_shaper(1), teacher)
-    policy, kinematics, rng = load_policy(model, batch=1), LegKinematics(robot), np.random.default_rng(0)
+    rollout = Rollout(robot, 1, flat, ranges, TYPICAL, 0, model, model.command_shaper(1))
+    policy, kinematics = load_policy(model, batch=1), LegKinematics(robot)
     of_policies, of_teachers = [], []
     for step in range(STEPS):
         seen = rollout.observe()
-        of_policies.append(noisy(seen.observation, 1.0, rng)[0])
-        of_teachers.append(PrivilegedState(rollout.simulation, kinematics, seen.state).teacher_observation(rollout)[0])
+        state = PrivilegedState(rollout.simulation, kinematics, seen.state)
+        of_policies.append(rollout.sense(seen)[0])
+        of_teachers.append(state.teacher_observation(rollout.shaper, rollout.limiter)[0])
         if step % 100 == 50:
             rollout.simulation.push(np.ones(1, dtype=bool), 0.8)
         rollout.send(policy.step(of_policies[-1][None]).astype(np.float64))

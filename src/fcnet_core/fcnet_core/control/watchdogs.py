@@ -15,19 +15,13 @@ FOLLOWING_PATIENCE = 0.1  # [s] for which a robot's bridge may not follow target
 FIRST_PATIENCE = 0.5  # [s] until it reports that it follows the first ones; the joints have not moved by then
 
 
-class TiltWatchdog:
-    """Watches the angle between the trunk and the vertical."""
-
-    def __init__(self, safety: Safety) -> None:
-        self._limit = safety.max_tilt
-
-    def check(self, orientation: Array) -> str | None:
-        """Return the reason for a fault with an orientation (4,) x, y, z, w, or None."""
-        x, y, _, _ = orientation.tolist()
-        tilt = math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))  # the body's z axis against the vertical
-        if tilt <= self._limit:
-            return None
-        return f"the robot is tilted by {tilt:.2f} rad, the limit is {self._limit:g} rad; set it on its belly"
+def tilt_problem(safety: Safety, orientation: Array) -> str | None:
+    """Return the reason for a fault if the trunk, at an orientation (4,) x, y, z, w, is tilted too far; or None."""
+    x, y, _, _ = orientation.tolist()
+    tilt = math.acos(max(-1.0, 1.0 - 2.0 * (x * x + y * y)))  # the body's z axis against the vertical
+    if tilt <= safety.max_tilt:
+        return None
+    return f"the robot is tilted by {tilt:.2f} rad, the limit is {safety.max_tilt:g} rad; set it on its belly"
 
 
 class JointErrorWatchdog:
