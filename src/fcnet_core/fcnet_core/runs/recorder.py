@@ -49,7 +49,6 @@ class Recorder:
     def __init__(self, folder: RunFolder, run: TrainingRun, policy: Callable[[], PolicyModel], logs: list[Log]) -> None:
         self.run = run
         self._folder, self._policy, self._logs = folder, policy, logs
-        self._best: PolicyModel | None = None  # if the last report's policy is the best
         write_settings(folder, run.settings)
         write_reports(folder, run.reports)
         write_facts(folder, run.facts)  # last: a folder with run.json is complete
@@ -63,14 +62,12 @@ class Recorder:
         values = {"loss": report.loss, "held_out_error": measured, "learning_rate": report.learning_rate}
         for log in self._logs:
             log(report.step, {name: value for name, value in values.items() if value is not None})
-        self._best = None
         if measured is not None and self.run.best is report:
-            self._best = self._policy()
-            save_model(self._best, self._folder.best)
+            save_model(self._policy(), self._folder.best)
 
     def finish(self) -> PolicyModel:
         """Save the last policy, remove the checkpoint, and return the policy."""
-        last = self._best or self._policy()
+        last = self._policy()
         save_model(last, self._folder.last)
         self._folder.checkpoint.unlink(missing_ok=True)
         return last

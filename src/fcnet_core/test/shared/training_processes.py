@@ -11,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["fcnet_core.learning.imitation", "torch.utils.tensorboard"])
+CONTEXT.set_forkserver_preload(["fcnet_core.learning.imitation", "torch._dynamo", "torch.utils.tensorboard"])
 
 
 def start_processes(folder: Path, *arguments: str, count: int = 2) -> list[BaseProcess]:
