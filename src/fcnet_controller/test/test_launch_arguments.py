@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from launch import LaunchContext
-from launch.actions import DeclareLaunchArgument
+from launch.actions import DeclareLaunchArgument, Shutdown
 from ros_harness import own_domain
 
+from fcnet_controller.descriptions.arguments import end_after
 from fcnet_controller.descriptions.playback import describe_playback, describe_replay
 from fcnet_controller.descriptions.robot import describe_robot
 from fcnet_core.errors import LaunchArgumentError
@@ -162,6 +164,18 @@ def test_a_program_that_refuses_to_start_ends_the_others_without_force(tmp_path,
     assert ended.returncode == 1
     assert "ended with exit code 2" in ended.stderr
     assert "escalating" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "code", "passes"), [("demo_course-1", 0, True), ("demo_course-1", 1, False), ("controller-2", 0, False)]
+)
+def test_a_launch_succeeds_only_with_the_program_that_ends_it(program, code, passes):
+    end, event = end_after("demo_course", "passed"), SimpleNamespace(process_name=program, returncode=code)
+    if passes:
+        assert isinstance(end(event, LaunchContext()), Shutdown)
+    else:
+        with pytest.raises(RuntimeError):
+            end(event, LaunchContext())
 
 
 @pytest.mark.parametrize("description", [ALIENGO, PLAYBACK, REPLAY])

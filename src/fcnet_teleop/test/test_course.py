@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Quaternion
 from nav_msgs.msg import Odometry
+from std_msgs.msg import String
 
 from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.names import CONTROLLER, Mode
 from fcnet_core.robot import SETPOINT_FIELDS
+from fcnet_ros.topics import MODE
 from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
 from quadruped_sim.physics.terrain import named_terrain
 
@@ -100,3 +103,10 @@ def test_a_slow_simulation_is_reported_and_one_on_time_is_not():
     assert slow_simulation({"slowest_factor": "0.99", "wanted_real_time_factor": "1.0"}) is None
     assert slow_simulation({}) is None
     assert "0.70" in (slow_simulation({"slowest_factor": "0.7", "wanted_real_time_factor": "1.0"}) or "")
+
+
+def test_the_demo_of_a_robot_that_does_not_walk_fails(start, client):
+    MODE.of(CONTROLLER).publisher(client.node).publish(String(data=Mode.WALKING.value))
+    demo = start("fcnet_teleop.demo_course", real_time_factor=20.0)
+    assert demo.wait() == 1
+    assert "Failed: the robot walked 0.0 m" in demo.output

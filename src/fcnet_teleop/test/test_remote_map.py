@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -103,11 +104,11 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path) -> None:
         load_remote_control(tmp_path / "none.yaml")
 
 
-def change(facts: dict[str, Any], place: str, value: Any) -> None:
-    *sections, name = place.split(".")
+def part(facts: Any, sections: Sequence[str]) -> Any:
+    """Return the part of the facts under these keys and indices."""
     for section in sections:
         facts = facts[int(section) if section.isdigit() else section]
-    facts[int(name) if name.isdigit() else name] = value
+    return facts
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,8 @@ def change(facts: dict[str, Any], place: str, value: Any) -> None:
     ],
 )
 def test_a_mistake_is_one_sentence_that_names_it(facts, place, value, named, tmp_path) -> None:
-    change(facts, place, value)
+    *sections, name = place.split(".")
+    part(facts, sections)[int(name) if name.isdigit() else name] = value
     assert named in refusal(yaml.safe_dump(facts), tmp_path)
 
 
@@ -160,10 +162,7 @@ def test_a_mistake_is_one_sentence_that_names_it(facts, place, value, named, tmp
 )
 def test_a_missing_entry_is_named(facts, place, tmp_path) -> None:
     *sections, name = place.split(".")
-    part = facts
-    for section in sections:
-        part = part[section]
-    del part[name]
+    del part(facts, sections)[name]
     assert name in refusal(yaml.safe_dump(facts), tmp_path)
 
 

@@ -202,20 +202,15 @@ def test_the_loss_is_right_whatever_the_tick_counts(ticks, lost):
     assert Line(0, ticks).run(3.0, lost, doubled=0.05) == pytest.approx(lost, abs=0.02 if lost < 0.05 else 0.05)
 
 
-def test_the_loss_is_not_reported_before_it_is_known(robot):
+def test_loss_is_known_after_a_while_warned_of_and_then_trips(robot):
     line = Line(0)
     assert line.run(0.3, 0.5) is None
     assert line.loss.check(robot.safety) is None
-
-
-def test_loss_is_warned_of_then_trips(robot):
     line = Line(0)
-    line.run(2.0, 0.1)
-    assert line.loss.check(robot.safety).severity is Severity.WARNING
-    line.run(2.0, 0.3)
-    assert line.loss.check(robot.safety).severity is Severity.TRIP_IF_FOLLOWING
-    line.run(2.0)
-    assert line.loss.check(robot.safety) is None
+    for lost, severity in ((0.1, Severity.WARNING), (0.3, Severity.TRIP_IF_FOLLOWING), (0.0, None)):
+        line.run(2.0, lost)
+        found = line.loss.check(robot.safety)
+        assert (found and found.severity) == severity
 
 
 def test_our_own_lateness_is_no_loss():

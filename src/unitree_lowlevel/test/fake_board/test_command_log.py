@@ -18,7 +18,7 @@ def _at(position: float) -> LowCommand:
     return replace(STIFF, position=np.full(12, position))
 
 
-def test_it_counts_commands_and_bad_datagrams_by_kind():
+def test_it_counts_commands_and_bad_datagrams_by_kind_and_keeps_the_largest_gains_and_torque():
     log = CommandLog()
     for time in (1.0, 1.002, 1.005):
         log.record(SOFT, time)
@@ -28,12 +28,7 @@ def test_it_counts_commands_and_bad_datagrams_by_kind():
     assert log.last is SOFT
     assert log.last_arrival == 1.005
     np.testing.assert_allclose(log.intervals, [0.002, 0.003])
-
-
-def test_it_keeps_the_largest_gains_and_torque():
-    log = CommandLog()
-    log.record(replace(SOFT, torque=np.linspace(-9.0, 1.0, 12)), 0.0)
-    log.record(STIFF, 0.002)
+    log.record(replace(STIFF, torque=np.linspace(-9.0, 1.0, 12)), 1.007)
     assert (log.largest_stiffness, log.largest_damping, log.largest_torque) == (60.0, 4.0, 9.0)
 
 
