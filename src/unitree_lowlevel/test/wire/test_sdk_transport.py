@@ -77,20 +77,26 @@ def refusal(*arguments):
 COMMAND, OTHER_COMMAND = random_commands(2)
 
 
-def test_without_a_module_the_other_transport_is_named(installed, board):
-    installed(None)
-    sentence = refusal(GEN33, board.getsockname(), 0)
-    assert sentence.startswith("no module of the vendor is installed: set the transport to wire")
+MODULE = STAND_IN.format(header="commVersion")
 
 
-def test_a_module_of_that_name_with_another_interface_is_not_taken(installed, board):
-    installed("class RobotInterface: pass")
-    assert "robot_interface is another program's" in refusal(GEN33, board.getsockname(), 0)
-
-
-def test_a_module_that_does_not_load_is_refused_with_its_error(installed, board):
-    installed("raise ImportError('liblcm.so.1: cannot open shared object file')")
-    assert "robot_interface does not load (liblcm.so.1: cannot open" in refusal(GEN33, board.getsockname(), 0)
+@pytest.mark.parametrize(
+    ("source", "target", "is_port_free", "named"),
+    [
+        (None, "127.0.0.1", True, "set the transport to wire"),
+        ("class RobotInterface: pass", "127.0.0.1", True, "another program's"),
+        ("raise ImportError('liblcm.so.1: cannot open')", "127.0.0.1", True, "liblcm.so.1: cannot open"),
+        (MODULE.replace("*arguments", "port"), "127.0.0.1", True, "other arguments"),
+        (MODULE, "127.0.0.1", False, "in use"),
+        (MODULE, "192.168.123.300", True, "192.168.123.300"),
+        (MODULE, "0.0.0.0", True, "0.0.0.0"),
+    ],
+)
+def test_what_the_module_would_end_the_process_for_is_refused(
+    installed, board, free_port, source, target, is_port_free, named
+):
+    installed(source)
+    assert named in refusal(GEN33, (target, 9), free_port if is_port_free else board.getsockname()[1])
 
 
 @pytest.mark.parametrize(("header", "speaks", "wanted"), [("version", GEN38, GEN33), ("commVersion", GEN33, GEN38)])
@@ -99,23 +105,6 @@ def test_a_module_of_the_other_generation_is_not_taken(installed, board, header,
     assert find_sdk().generation is speaks
     sentence = refusal(wanted, board.getsockname(), 0)
     assert speaks.name in sentence and wanted.name in sentence
-
-
-@pytest.mark.parametrize("target", ["192.168.123.300", "0.0.0.0"])
-def test_a_wrong_target_is_refused_before_the_module_would_end_the_process(installed, target):
-    installed(STAND_IN.format(header="commVersion"))
-    assert target in refusal(GEN33, (target, 8007), 0)
-
-
-def test_a_port_in_use_is_refused_before_the_module_would_end_the_process(installed, board):
-    installed(STAND_IN.format(header="commVersion"))
-    taken = board.getsockname()[1]
-    assert f"UDP port {taken} is in use" in refusal(GEN33, ("127.0.0.1", 9), taken)
-
-
-def test_a_build_for_other_arguments_is_refused(installed, board, free_port):
-    installed(STAND_IN.format(header="commVersion").replace("*arguments", "port"))
-    assert "is built for other arguments" in refusal(GEN33, board.getsockname(), free_port)
 
 
 @pytest.mark.parametrize("excess", [1.0, 3.0])
