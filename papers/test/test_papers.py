@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 import shutil
 import sys
+from concurrent.futures import Executor, Future
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 
@@ -24,10 +27,9 @@ from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import load_policy
 from papers.body_transformer import sparse_attention, walk_study
 from papers.body_transformer.walk_network import Networks, walk_graph
-from papers.fcnet import step_sweeps, train_steps
+from papers.fcnet import step_sweeps, study, train_steps
 from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
 from papers.fcnet.published import published_network
-from papers.fcnet.study import best_rate
 from papers.fcnet.study_jobs import Trained, write_parts
 from papers.shared import untrained
 
@@ -61,18 +63,22 @@ training:
 """
 
 
-@pytest.fixture(autouse=True)
-def threads():
-    """One, because threads of small products wait for each other on a busy machine; scripts change it, too."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+class Here(Executor):
+    """Does the work of a pool in this process: starting a worker costs more than all jobs of a small study."""
+
+    def submit(self, work, /, *arguments):
+        done = Future()
+        work, arguments = pickle.loads(pickle.dumps((work, arguments)))  # as it reaches a worker
+        done.set_result(work(*arguments))
+        return done
 
 
 @pytest.fixture
 def script(monkeypatch):
     """Return a function that runs a script with arguments, as `python -m papers.NAME` does."""
+    for module in (study, walk_study):
+        monkeypatch.setattr(module, "worker_pool", lambda workers: nullcontext(Here()))
+    monkeypatch.setattr(study, "LATENCY", Pace(1, 1))
 
     def run(name: str, *arguments: object) -> None:
         monkeypatch.setattr(sys, "argv", [name, *map(str, arguments)])
@@ -176,7 +182,7 @@ def test_the_learning_rate_with_the_smallest_error_is_chosen() -> None:
     facts = {"variant": "mlp", "share": 0.05, "seed": 0, "parameters": 1, "steps": 1, "seconds": 1.0}
     errors = {1e-3: 0.028, 2e-3: 0.026, 4e-3: 0.027, 8e-3: None}
     tried = [Trained(learning_rate=rate, validation_error=error, **facts) for rate, error in errors.items()]
-    assert best_rate(tried) == 2e-3
+    assert study.best_rate(tried) == 2e-3
 
 
 def test_a_study_trains_walks_and_continues_also_without_the_policies_of_finished_jobs(script, data, tmp_path) -> None:

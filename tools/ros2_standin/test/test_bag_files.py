@@ -41,7 +41,7 @@ def fill(bag: BagWriter, count: int, first: int = 0) -> None:
 
 
 @pytest.fixture
-def new_bag(tmp_path: Path) -> Callable[..., BagWriter]:
+def new_bag(tmp_path) -> Callable[..., BagWriter]:
     def make(name: str = "bag", **options: Any) -> BagWriter:
         bag = BagWriter(tmp_path / name, **options)
         for topic, kind in KINDS.items():
@@ -60,7 +60,7 @@ def numbers(path: Path) -> list[float]:
         return [store.deserialize_cdr(data, KINDS["/joints"]).position[0] for _, _, data in reader.messages(joints)]
 
 
-def test_what_was_flushed_is_readable_while_the_recorder_still_writes(new_bag: Callable[..., BagWriter]):
+def test_what_was_flushed_is_readable_while_the_recorder_still_writes(new_bag):
     bag = new_bag()
     fill(bag, 10)
     bag.flush()
@@ -74,7 +74,7 @@ def test_what_was_flushed_is_readable_while_the_recorder_still_writes(new_bag: C
     bag.close()
 
 
-def test_a_failed_write_leaves_what_was_there(new_bag: Callable[..., BagWriter]):
+def test_a_failed_write_leaves_what_was_there(new_bag):
     bag = new_bag()
     fill(bag, 10)
     bag.flush()
@@ -92,7 +92,7 @@ def test_a_failed_write_leaves_what_was_there(new_bag: Callable[..., BagWriter])
     assert numbers(bag.folder) == list(range(10))
 
 
-def test_a_bag_is_split_by_time(new_bag: Callable[..., BagWriter]):
+def test_a_bag_is_split_by_time(new_bag):
     for name, compression in COMPRESSIONS.items():
         bag = new_bag(name, compression=compression, max_duration=50 * PERIOD)
         fill(bag, 200)
@@ -108,7 +108,7 @@ def test_a_bag_is_split_by_time(new_bag: Callable[..., BagWriter]):
         assert all(file["duration"]["nanoseconds"] <= 50 * PERIOD for file in files)
 
 
-def test_the_official_reader_takes_the_files(new_bag: Callable[..., BagWriter]):
+def test_the_official_reader_takes_the_files(new_bag):
     for name in ("none", "zstd_fast"):
         bag = new_bag(name, compression=COMPRESSIONS[name])
         fill(bag, 100)
@@ -172,7 +172,7 @@ def test_lost_messages_are_counted():
         (("-a", "--services", "/x"), 2, "unrecognized arguments: --services"),
     ],
 )
-def test_a_recording_that_cannot_be_made_or_is_unknown_is_refused(here, tmp_path: Path, arguments, code, words):
+def test_a_recording_that_cannot_be_made_or_is_unknown_is_refused(here, tmp_path, arguments, code, words):
     bag = tmp_path / "bag"
     bag.mkdir()
     (bag / "metadata.yaml").touch()

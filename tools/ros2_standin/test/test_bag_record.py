@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import resource
 import signal
-import subprocess
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -17,7 +14,6 @@ from ros2_standin.interfaces import message_definition
 from rosbags.rosbag2 import Reader
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
-Start = Callable[..., "subprocess.Popen[str]"]
 PATIENCE = 60.0  # [s], for a loaded machine
 
 # Latches a mode and sends numbered joint states on two topics, one best effort, once all have a subscriber.
@@ -53,9 +49,7 @@ time.sleep(1000)
 SUBSCRIBED = tuple(f"Subscribed to topic '/{name}'" for name in ("mode", "unsure", "sure"))
 
 
-def test_a_recording_holds_all_that_was_sent(
-    start: Start, python: Start, until_printed: Callable[..., str], tmp_path: Path
-):
+def test_a_recording_holds_all_that_was_sent(start, python, until_printed, tmp_path):
     folder = tmp_path / "bag"
     began = time.time_ns()
     sender = python("-c", SOURCE, "300")
@@ -92,7 +86,7 @@ def test_a_recording_holds_all_that_was_sent(
                 assert began < sent <= received < time.time_ns()
 
 
-def test_many_signals_at_once_end_a_recording_like_one(start: Start, until_printed: Callable[..., str], tmp_path: Path):
+def test_many_signals_at_once_end_a_recording_like_one(start, until_printed, tmp_path):
     recorder = start("bag", "record", "--all", "-o", str(tmp_path / "bag"))
     until_printed(recorder, "Recording")
     for _ in range(300):
@@ -101,9 +95,7 @@ def test_many_signals_at_once_end_a_recording_like_one(start: Start, until_print
     assert recorder.returncode == 0, output
 
 
-def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
-    start: Start, python: Start, until_printed: Callable[..., str], tmp_path: Path
-):
+def test_a_killed_recorder_has_lost_no_more_than_the_last_second(start, python, until_printed, tmp_path):
     folder = tmp_path / "bag"
     python("-c", SOURCE, "-1")
     recorder = start("bag", "record", "--all", "-o", str(folder), "--storage-preset-profile", "zstd_fast")
@@ -117,9 +109,7 @@ def test_a_killed_recorder_has_lost_no_more_than_the_last_second(
         assert killed - stamps[-1] < 2_000_000_000  # the second, and what a loaded machine takes
 
 
-def test_a_full_disk_ends_the_recording_with_a_sentence(
-    start: Start, python: Start, until_printed: Callable[..., str], tmp_path: Path
-):
+def test_a_full_disk_ends_the_recording_with_a_sentence(start, python, until_printed, tmp_path):
     folder = tmp_path / "bag"
     python("-c", SOURCE, "-1")
     recorder = start("bag", "record", "sure", "mode", "unsure", "-o", str(folder))

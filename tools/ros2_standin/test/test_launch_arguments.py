@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
-Finish = Callable[..., tuple[int, str]]
-Write = Callable[[str], str]
 
 TWO = """
         DeclareLaunchArgument("speed", default_value="0.5", description="metres a second"),
@@ -37,15 +33,13 @@ SHELL = 'ExecuteProcess(cmd=["true"], shell=True)'
         ("ResetEnvironment()", [], 1, "name 'ResetEnvironment' is not defined"),
     ],
 )
-def test_arguments_are_taken_shown_or_refused(finish: Finish, launch_file: Write, entities, arguments, code, words):
+def test_arguments_are_taken_shown_or_refused(finish, launch_file, entities, arguments, code, words):
     returned, output = finish("launch", launch_file(entities), *arguments)
     assert (returned, words in output) == (code, True), output
     assert "robot a1 at" not in output or not arguments
 
 
-def test_an_included_file_gets_arguments_and_refuses_those_it_does_not_declare(
-    finish: Finish, launch_file: Write, tmp_path: Path
-):
+def test_an_included_file_gets_arguments_and_refuses_those_it_does_not_declare(finish, launch_file, tmp_path):
     inner = Path(launch_file(TWO)).rename(tmp_path / "inner.launch.py")
     include = f'IncludeLaunchDescription(PythonLaunchDescriptionSource("{inner}"), launch_arguments=[("{{}}", "7")])'
     assert "robot a1 at 7" in finish("launch", launch_file(include.format("speed")))[1]
@@ -56,6 +50,6 @@ def test_an_included_file_gets_arguments_and_refuses_those_it_does_not_declare(
 
 @pytest.mark.parametrize(("verb", "code"), [(("launch", "nowhere", "x.launch.py"), 1), (("run", "nowhere", "x"), 1),
                                             (("topic", "bw", "/x"), 2)])  # fmt: skip
-def test_a_missing_package_and_an_unknown_verb_are_refused(finish: Finish, verb, code):
+def test_a_missing_package_and_an_unknown_verb_are_refused(finish, verb, code):
     returned, output = finish(*verb)
     assert (returned, "package 'nowhere' is not in this workspace" in output) == (code, code == 1)

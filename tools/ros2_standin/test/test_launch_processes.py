@@ -5,13 +5,8 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-
-Finish = Callable[..., tuple[int, str]]
-Start = Callable[..., "subprocess.Popen[str]"]
-Write = Callable[[str], str]
 
 # Writes every signal that it gets and ends on those named in `ends_on`.
 LISTENER = """
@@ -59,14 +54,14 @@ BOTH = "import sys; print('quiet'); print('loud', file=sys.stderr)"
     ids=["lines carry name and number", "good end", "a failure without a handler", "a program that does not exist",
          "an environment is added", "the log is the error stream"],
 )  # fmt: skip
-def test_the_exit_code_and_output_of_a_launch(finish: Finish, launch_file: Write, entity, expected, words):
+def test_the_exit_code_and_output_of_a_launch(finish, launch_file, entity, expected, words):
     code, output = finish("launch", launch_file(entity), A="outer", B="given")
     assert code == expected and all(word in output for word in words), output
     assert "-1] quiet" not in output
 
 
 @pytest.fixture
-def listening(start: Start, launch_file: Write, until_printed) -> Callable[..., tuple[subprocess.Popen[str], int]]:
+def listening(start, launch_file, until_printed) -> Callable[..., tuple[subprocess.Popen[str], int]]:
     """Launch a listener; return the launch and the listener's process id."""
 
     def launch(*ends_on: str, more: str = "") -> tuple[subprocess.Popen[str], int]:
@@ -108,7 +103,7 @@ def test_ending_a_launch_leaves_no_process_behind_also_when_nobody_reads_its_out
     assert ended(listener)
 
 
-def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start: Start, launch_file: Write, tmp_path: Path):
+def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start, launch_file, tmp_path):
     done = tmp_path / "done"
     code = f"import pathlib\nfor _ in range(20000): print('x' * 100)\npathlib.Path({str(done)!r}).touch()"
     process = start("launch", launch_file(f"python({code!r})"))
@@ -122,7 +117,7 @@ def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start: Start
     ("exit_code", "on_exit", "expected"), [(0, "Shutdown(reason='required')", 0), (0, "failing", 0), (3, "failing", 1)]
 )
 def test_the_handler_of_a_process_ends_the_others_and_fails_the_launch_if_it_raises(
-    finish: Finish, launch_file: Write, exit_code: int, on_exit: str, expected: int
+    finish, launch_file, exit_code: int, on_exit: str, expected: int
 ):
     entities = listener("SIGINT") + f"python('import time; time.sleep(1); exit({exit_code})', on_exit={on_exit}),"
     code, output = finish("launch", launch_file(entities))

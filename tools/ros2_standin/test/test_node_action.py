@@ -2,11 +2,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-
-Finish = Callable[..., tuple[int, str]]
 
 PROGRAM = """#!{python}
 import os, sys
@@ -30,7 +27,7 @@ def generate_launch_description():
 
 
 @pytest.fixture
-def run_node(finish: Finish, tmp_path: Path) -> Callable[..., tuple[int, str]]:
+def run_node(finish, tmp_path) -> Callable[..., tuple[int, str]]:
     prefix = tmp_path / "install"
     index = prefix / "share/ament_index/resource_index/packages"
     index.mkdir(parents=True)
@@ -65,11 +62,11 @@ def node(more: str) -> str:
         ("additional_env={'GIVEN': 'yes'}", "['--ros-args'] yes"),
     ],
 )
-def test_what_a_node_is_given_reaches_the_program_in_upstreams_order(run_node: Finish, more, words):
+def test_what_a_node_is_given_reaches_the_program_in_upstreams_order(run_node, more, words):
     assert words in run_node(node(more))[1]
 
 
-def test_parameters_become_temporary_files_in_their_order(run_node: Finish, tmp_path: Path):
+def test_parameters_become_temporary_files_in_their_order(run_node, tmp_path):
     share = 'PathJoinSubstitution([FindPackageShare("echoing"), "robot.yaml"])'
     output = run_node(node(f'parameters=[{share}, {{"rate": 100.0, "leg.kp": 40, "text": "1"}}]'))[1]
     files = [line for line in output.splitlines() if "FILE" in line]
@@ -90,6 +87,6 @@ def test_parameters_become_temporary_files_in_their_order(run_node: Finish, tmp_
         ('Node(package="echoing", executable="sing")', "has no executable 'sing'; it has: echo_arguments"),
     ],
 )
-def test_a_parameter_of_no_ros_type_a_missing_file_or_executable_is_refused(run_node: Finish, entities, words):
+def test_a_parameter_of_no_ros_type_a_missing_file_or_executable_is_refused(run_node, entities, words):
     code, output = run_node(entities)
     assert (code, words in output) == (1, True), output

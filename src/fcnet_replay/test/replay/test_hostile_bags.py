@@ -262,3 +262,8 @@ def test_a_full_temporary_folder_is_named_and_not_the_output(write_bag) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert all(name in sentence for name in (tempfile.gettempdir(), "TMPDIR", next(bag.glob("*.zstd")).name))
+
+
+def test_a_compressed_file_that_unpacks_to_more_than_any_bag_is_refused(write_bag, monkeypatch) -> None:
+    monkeypatch.setattr("fcnet_replay.bags.bag.LARGEST_FILE", 1000)
+    assert report(write_bag(seconds=0.6, **STORAGES["sqlite3, compressed file"])).startswith("refused")

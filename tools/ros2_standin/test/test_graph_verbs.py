@@ -1,3 +1,5 @@
+"""Verbs that ask running nodes: `ros2 topic`, `service` and `param`."""
+
 from __future__ import annotations
 
 import os
@@ -8,8 +10,6 @@ import pytest
 
 pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no topics")
 
-Finish = Callable[..., tuple[int, str]]
-Start = Callable[..., "subprocess.Popen[str]"]
 
 # Responds to a service, latches a text, publishes positions without guarantee and prints the velocities received.
 PARTNER = """
@@ -38,7 +38,7 @@ rclpy.spin(node)
 
 
 @pytest.fixture
-def partner(python: Start, until_printed) -> subprocess.Popen[str]:
+def partner(python, until_printed) -> subprocess.Popen[str]:
     process = python("-c", PARTNER)
     until_printed(process, "ready")
     return process
@@ -49,7 +49,7 @@ def until(words: str, ask: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     return next(answer for _ in range(10) if words in (answer := ask())[1])
 
 
-def test_topics_are_listed_and_shown_with_their_ends_and_messages(here: Finish, partner):
+def test_topics_are_listed_and_shown_with_their_ends_and_messages(here, partner):
     assert until("/joint_states [sensor_msgs/msg/JointState]\n", lambda: here("topic", "list", "-t"))[0] == 0
     assert here("topic", "echo", "--once", "/mode") == (0, "data: walking\n---\n")
     assert "position:\n- 0.25\n" in here("topic", "echo", "--once", "joint_states")[1]
@@ -59,7 +59,7 @@ def test_topics_are_listed_and_shown_with_their_ends_and_messages(here: Finish, 
     ])  # fmt: skip
 
 
-def test_pub_sends_what_it_is_given_and_hz_prints_a_rate_or_that_nobody_publishes(start: Start, partner, until_printed):
+def test_pub_sends_what_it_is_given_and_hz_prints_a_rate_or_that_nobody_publishes(start, partner, until_printed):
     start("topic", "pub", "-r", "10", "/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.5}}")
     assert until_printed(partner, "moved") == "moved 0.5\n"
     published, silent = start("topic", "hz", "/joint_states"), start("topic", "hz", "/silent")
@@ -67,7 +67,7 @@ def test_pub_sends_what_it_is_given_and_hz_prints_a_rate_or_that_nobody_publishe
     until_printed(silent, "does not appear to be published yet")
 
 
-def test_call_prints_the_response(here: Finish, partner):
+def test_call_prints_the_response(here, partner):
     code, output = here("service", "call", "/stop", "std_srvs/srv/SetBool", "{data: true}")
     assert (code, "success=True, message='done'" in output) == (0, True)
 
@@ -82,13 +82,63 @@ def test_call_prints_the_response(here: Finish, partner):
         (("service", "call", "/nothing", "std_srvs/srv/Trigger"), "no node offers the service '/nothing'"),
     ],
 )
-def test_what_cannot_be_done_is_an_error(here: Finish, arguments: tuple[str, ...], words: str):
+def test_what_cannot_be_done_is_an_error(here, arguments: tuple[str, ...], words: str):
     code, output = here(*arguments)
     assert (code, words in output) == (1, True), output
 
 
-def test_run_becomes_the_executable(finish: Finish):
+def test_run_becomes_the_executable(finish):
     if "AMENT_PREFIX_PATH" not in os.environ:
         pytest.skip("needs the built workspace")
     code, output = finish("run", "fcnet_teleop", "no_such_program")
     assert (code, "teleop_keyboard" in output) == (1, True)
+
+
+TUNED = """
+import rclpy
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
+
+rclpy.init()
+node = rclpy.create_node("tuned", namespace="/dog", start_parameter_services=True)
+width = ParameterDescriptor(description="width [m]", floating_point_range=[FloatingPointRange(to_value=1.0)])
+node.declare_parameter("width", 0.25, width)
+node.declare_parameter("robot", "mule", ParameterDescriptor(description="robot", read_only=True))
+node.declare_parameter("gains", [1.0, 2.0])
+print("ready", flush=True)
+rclpy.spin(node)
+"""
+
+
+@pytest.fixture
+def param(here, python, until_printed) -> Callable[..., tuple[int, str]]:
+    """Run `ros2 param ...`; a node /dog/tuned runs."""
+    until_printed(python("-c", TUNED), "ready")
+    return lambda command: here("param", *command.split(" "))
+
+
+def test_parameters_are_listed_described_and_read_as_upstream_prints_them(param):
+    names = "  gains\n  robot\n  start_type_description_service\n  use_sim_time\n  width\n"
+    assert param("list /dog/tuned") == (0, names)
+    # Of all nodes it lists those that it has found: on a busy computer not every one in the first second.
+    assert any(f"/dog/tuned:\n{names}" in param("list")[1] for _ in range(10))
+    assert param("describe /dog/tuned width robot")[1].splitlines() == [
+        "Parameter name: width", "  Type: double", "  Description: width [m]", "  Constraints:",
+        "    Min value: 0.0", "    Max value: 1.0",
+        "Parameter name: robot", "  Type: string", "  Description: robot", "  Constraints:", "    Read only: true",
+    ]  # fmt: skip
+    assert param("get dog/tuned width") == (0, "Double value is: 0.25\n")
+    assert param("get /dog/tuned gains") == (0, "Double values are: [1.0, 2.0]\n")
+
+
+def test_a_value_is_set_or_refused_with_the_nodes_reason(param):
+    assert param("set /dog/tuned width 0.5") == (0, "Set parameter successful\n")
+    assert param("get /dog/tuned width") == (0, "Double value is: 0.5\n")
+    for command, words in [
+        ("set /dog/tuned width 2.0", "width out of range"),
+        ("set /dog/tuned width wide", "Wrong parameter type"),
+        ("set /dog/tuned robot a1", "read-only parameter: robot"),
+        ("set /dog/tuned widht 0.5", "node '/dog/tuned' has no parameter 'widht'"),
+        ("get /nobody width", "no node '/nobody' runs"),
+    ]:
+        code, output = param(command)
+        assert (code, words in output) == (1, True), output
