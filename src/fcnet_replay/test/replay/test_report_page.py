@@ -50,14 +50,19 @@ def walk(tmp_path_factory):
     return path
 
 
+def until(browser, condition):
+    """Wait for a condition of the page."""
+    end = time.monotonic() + 30
+    while not browser.run(f"return Boolean({condition})"):
+        assert time.monotonic() < end, browser.warnings()
+        time.sleep(0.05)
+
+
 @pytest.fixture(params=["desktop"])
 def browser(request, driver, walk, tmp_path):
     browser = Browser(driver, tmp_path, phone=request.param == "phone")
     browser.open(f"file://{walk}")
-    end = time.monotonic() + 30
-    while not browser.run("return Boolean(window.report)"):
-        assert time.monotonic() < end, browser.warnings()
-        time.sleep(0.05)
+    until(browser, "window.report")
     yield browser
     browser.close()
 
@@ -70,9 +75,7 @@ def test_the_walk_plays_back_from_a_file_without_a_network(browser):
     browser.run("report.playbacks[0].seek(9)")
     assert browser.run(MOVED) - before > 2.0  # [m]
     browser.run("report.playbacks[0].seek(4); document.querySelector('.bar button').click()")
-    end = time.monotonic() + 20
-    while browser.run("return report.playbacks[0].time") < 4.2:
-        assert time.monotonic() < end
+    until(browser, "report.playbacks[0].time >= 4.2")
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out sideways"
     assert browser.run("return performance.getEntriesByType('resource').length") == 0
     assert browser.warnings() == []
@@ -80,21 +83,19 @@ def test_the_walk_plays_back_from_a_file_without_a_network(browser):
 
 @needs_browser
 def test_a_zoom_into_one_plot_is_a_zoom_into_all_and_a_click_takes_the_robot_there(browser):
-    browser.run("report.plots.panels.forEach((panel) => panel.see(true))")
-    browser.run("report.plots.panels.find(({spec}) => spec.title === 'Roll').plot.setScale('x', {min: 4, max: 6})")
-    time.sleep(0.3)
-    shown = browser.run(
-        "return report.plots.panels.filter(({spec}) => spec.group && spec.scale !== 'path')"
-        ".map(({plot}) => [plot.scales.x.min, plot.scales.x.max])"
+    roll, of_time = (
+        "find(({spec}) => spec.title === 'Roll').plot",
+        "filter(({spec}) => spec.group && spec.scale !== 'path')",
     )
-    assert len(shown) > 20
-    assert all(part == [4, 6] for part in shown)
+    browser.run("report.plots.panels.forEach((panel) => panel.see(true))")
+    assert browser.run(f"return report.plots.panels.{of_time}.length") > 20
+    browser.run(f"report.plots.panels.{roll}.setScale('x', {{min: 4, max: 6}})")
+    zoomed = "every(({plot}) => plot.scales.x.min === 4 && plot.scales.x.max === 6)"
+    until(browser, f"report.plots.panels.{of_time}.{zoomed}")
     browser.run("report.plots.onPick('time', 5.5)")
     assert browser.run("return report.playbacks[0].time") == 5.5
     browser.run("report.plots.range('time', null)")
-    time.sleep(0.3)
-    ends = browser.run("return report.plots.panels.find(({spec}) => spec.title === 'Roll').plot.scales.x.max")
-    assert ends > 9.0
+    until(browser, f"report.plots.panels.{roll}.scales.x.max > 9.0")
 
 
 @needs_browser
