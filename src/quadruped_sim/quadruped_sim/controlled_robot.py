@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.controller import STANDSTILL, Controller
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
 from fcnet_core.policy import load_policy

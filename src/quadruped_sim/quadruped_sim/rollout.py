@@ -10,8 +10,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel, check_robot
 from fcnet_core.observation import ACTION_SIZE

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from low_level_samples import healthy_state
 
-from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import JointLimiter
 from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.names import Mode

@@ -6,8 +6,7 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.control.controller import STATE_TIMEOUT, Controller
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.names import Mode
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import cast
 
 import numpy as np
+import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.control.limiter import JointLimiter
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import MeasuredState, assemble_observation
@@ -18,6 +18,38 @@ from fcnet_core.policy import LoadedPolicy, Policy, SequencePolicy
 from fcnet_core.robot import Robot
 
 REST = 1e-3  # [m/s, rad/s, m, rad] a smaller setpoint counts as zero
+
+
+class JointLimiter:
+    """Clips position targets to the robot's limits, limits their rate and replaces NaN; the last stage of every target.
+
+    batch: number of robots, the leading axis of all arrays; None for one robot without that axis. last, previous: the
+    targets sent last and those sent before (..., 12) [rad].
+    """
+
+    def __init__(self, robot: Robot, period: float, batch: int | None = None) -> None:
+        self.period = period
+        self._lower, self._upper = robot.lower, robot.upper
+        self._step = robot.safety.max_target_rate * period
+        self.start(robot.lie_pose if batch is None else np.tile(robot.lie_pose, (batch, 1)))
+
+    def start(self, position: npt.ArrayLike, mask: Mask | None = None) -> None:
+        """Start at joint positions (..., 12) [rad], clipped to the limits; mask (batch,): these robots only."""
+        start = self.within_limits(position)
+        self.previous: Array = start if mask is None else np.where(mask[:, None], start, self.previous)
+        self.last: Array = start if mask is None else np.where(mask[:, None], start, self.last)
+
+    def limit(self, target: npt.ArrayLike) -> Array:
+        """Return the targets (..., 12) [rad] to send in this period; NaN becomes the last target."""
+        requested = np.asarray(target, dtype=np.float64)
+        requested = np.where(np.isnan(requested), self.last, requested)
+        slewed = np.minimum(np.maximum(requested, self.last - self._step), self.last + self._step)
+        self.previous, self.last = self.last, self.within_limits(slewed)
+        return self.last
+
+    def within_limits(self, target: npt.ArrayLike) -> Array:
+        """Return targets (..., 12) [rad] clipped to the joint limits."""
+        return np.minimum(np.maximum(np.asarray(target, dtype=np.float64), self._lower), self._upper)
 
 
 class PolicyRunner:

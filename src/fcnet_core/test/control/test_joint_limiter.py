@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fcnet_core.control.limiter import JointLimiter
+from fcnet_core.control.runner import JointLimiter
 from fcnet_core.robot import load_robot
 
 PERIOD = 0.02

@@ -11,8 +11,7 @@ import pytest
 import torch
 from msgspec import structs
 
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import PolicyRunner
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
 from fcnet_core.observation import MeasuredState

@@ -6,8 +6,7 @@ import numpy as np
 
 from fcnet_core.arrays import ArraySpec, Single
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.control.limiter import JointLimiter
-from fcnet_core.control.runner import observation_of
+from fcnet_core.control.runner import JointLimiter, observation_of
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.observation import ACTION_SIZE, OBSERVATION_SIZE
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
