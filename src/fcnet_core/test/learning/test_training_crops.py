@@ -30,8 +30,13 @@ def sampler(data: Dataset, **settings: object) -> CropSampler:
     return CropSampler(data, ("observation", "action"), **{**defaults, "seed": 0, **settings})  # type: ignore[arg-type]
 
 
-def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(tmp_path: Path) -> None:
-    batch = sampler(Dataset(numbered_data(tmp_path))).draw(np.random.default_rng(0), 200)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return Dataset(numbered_data(tmp_path_factory.mktemp("data")))
+
+
+def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(data: Dataset) -> None:
+    batch = sampler(data).draw(np.random.default_rng(0), 200)
     step, first = batch.arrays["observation"][..., 1], batch.arrays["observation"][..., 2] == 1
     assert (np.diff(step, axis=1) == 1).all()
     for row in range(200):
@@ -41,16 +46,25 @@ def test_steps_after_an_episode_reset_inside_a_crop_do_not_count(tmp_path: Path)
     assert 0 < batch.valid.mean() < 1
 
 
-def test_held_out_sequences_are_never_trained_on(tmp_path: Path) -> None:
-    crops = sampler(Dataset(numbered_data(tmp_path)))
-    trained = set(crops.draw(np.random.default_rng(0), 500).arrays["observation"][:, 0, 0])
-    held_out = held_out_numbers(crops)
-    assert len(trained) == 8 and len(held_out) == 2 and not trained & held_out
-    assert (crops.training_steps, crops.held_out_steps) == (480, 120)
-
-
 def held_out_numbers(crops: CropSampler) -> set[float]:
     return {number for batch in crops.held_out(300, 10, seed=0) for number in batch.arrays["observation"][:, 0, 0]}
+
+
+def test_every_step_is_reached_but_held_out_sequences_are_never_trained_on(data: Dataset) -> None:
+    crops = sampler(data)
+    seen = crops.draw(np.random.default_rng(0), 3000).arrays["observation"]
+    trained, held_out = set(seen[:, 0, 0]), held_out_numbers(crops)
+    assert len(trained) == 8 and len(held_out) == 2 and not trained & held_out
+    assert (crops.training_steps, crops.held_out_steps) == (480, 120)
+    assert set(seen[..., 1].ravel()) == set(range(60))
+    once, again = ([b.arrays["observation"] for b in crops.held_out(20, 10, seed=3)] for _ in range(2))
+    np.testing.assert_array_equal(once, again)  # validation sees the same crops every time
+
+
+def test_without_held_out_or_long_sequences_there_is_nothing_to_validate_or_train_on(data: Dataset) -> None:
+    assert list(sampler(data, held_out_share=0.0).held_out(10, 5, seed=0)) == []
+    with pytest.raises(FcnetError, match="61"):
+        sampler(data, length=61)
 
 
 def test_further_folders_leave_held_out_what_was_held_out(tmp_path: Path) -> None:
@@ -65,12 +79,6 @@ def test_of_folders_with_one_sequence_each_a_share_is_held_out(tmp_path: Path) -
     assert len(held_out_numbers(crops)) == 2 and crops.training_steps == 480
 
 
-def test_validation_sees_the_same_crops_every_time(tmp_path: Path) -> None:
-    crops = sampler(Dataset(numbered_data(tmp_path)))
-    once, again = ([b.arrays["observation"] for b in crops.held_out(20, 10, seed=3)] for _ in range(2))
-    np.testing.assert_array_equal(once, again)
-
-
 def test_the_wanted_share_of_crops_begins_where_an_episode_begins(tmp_path: Path) -> None:
     crops = sampler(Dataset(numbered_data(tmp_path, steps=200, episode=200)), episode_start_share=0.3)
     starts = crops.draw(np.random.default_rng(0), 4000).arrays["observation"][:, 0, 2]
@@ -81,18 +89,3 @@ def test_a_folder_of_weight_three_is_drawn_three_times_as_often(tmp_path: Path) 
     data = Dataset([numbered_data(tmp_path / "a"), numbered_data(tmp_path / "b", origin=100)])
     batch = sampler(data, weights=[1.0, 3.0], held_out_share=0.0).draw(np.random.default_rng(0), 4000)
     assert 0.72 < (batch.arrays["observation"][:, 0, 0] >= 100).mean() < 0.78
-
-
-def test_every_step_of_a_sequence_can_be_reached(tmp_path: Path) -> None:
-    crops = sampler(Dataset(numbered_data(tmp_path)))
-    assert set(crops.draw(np.random.default_rng(0), 3000).arrays["observation"][..., 1].ravel()) == set(range(60))
-
-
-def test_a_crop_longer_than_any_sequence_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FcnetError, match="use a smaller crop"):
-        sampler(Dataset(numbered_data(tmp_path)), length=61)
-
-
-def test_without_held_out_data_there_is_nothing_to_validate_on(tmp_path: Path) -> None:
-    crops = sampler(Dataset(numbered_data(tmp_path)), held_out_share=0.0)
-    assert list(crops.held_out(10, 5, seed=0)) == []
