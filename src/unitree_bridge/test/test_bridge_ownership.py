@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-from ros_harness import POLL_INTERVAL, wait_until
+from ros_harness import wait_until
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -51,18 +51,27 @@ def other(make_node):
     return make_node("other")
 
 
+@pytest.fixture
+def bridges(bridge_node, make_node):
+    """Two bridges of a robot that have discovered each other."""
+    nodes = bridge_node, make_node("aliengo_bridge_elsewhere")
+    bridges = [RobotOwnership(node) for node in nodes]
+    for node in nodes:
+        wait_until(lambda node=node: node.count_subscribers(ROBOT_OWNERSHIP.name) == 2, "the other bridge")
+    return bridges
+
+
 def test_a_simulator_that_publishes_states_is_named_and_not_joined(bridge_node, other):
-    with (
-        repeated(JOINT_STATES.publisher(other), JointState(), 0.02),
-        pytest.raises(RobotInUseError, match="other moves this robot"),
-    ):
-        RobotOwnership(bridge_node).acquire()
+    states, ownership = JOINT_STATES.publisher(other), RobotOwnership(bridge_node)
+    wait_until(states.get_subscription_count, "the bridge's subscription")
+    with repeated(states, JointState(), 0.02), pytest.raises(RobotInUseError, match="other moves this robot"):
+        ownership.acquire()
 
 
 def test_neither_a_silent_publisher_nor_one_claim_keeps_a_bridge_away_and_a_repeated_claim_does(bridge_node, other):
     JOINT_STATES.publisher(other)
     claims, ownership = ROBOT_OWNERSHIP.publisher(other), RobotOwnership(bridge_node)
-    wait_until(lambda: claims.get_subscription_count(), "the bridge's subscription")
+    wait_until(claims.get_subscription_count, "the bridge's subscription")
     claims.publish(String(data="holds 0 x"))
     ownership.acquire()
     ownership.release()
@@ -70,21 +79,20 @@ def test_neither_a_silent_publisher_nor_one_claim_keeps_a_bridge_away_and_a_repe
         RobotOwnership(bridge_node).acquire()
 
 
-def test_of_two_bridges_that_start_together_one_is_refused(bridge_node, make_node):
-    bridges = [RobotOwnership(bridge_node), RobotOwnership(make_node("aliengo_bridge_elsewhere"))]
+def test_of_two_bridges_that_start_together_one_is_refused(bridges):
     with ThreadPoolExecutor(2) as threads:
         started = [threads.submit(bridge.acquire) for bridge in bridges]
     assert sorted(type(one.exception()).__name__ for one in started) == ["NoneType", "RobotInUseError"]
 
 
-def test_a_bridge_elsewhere_is_refused_while_another_one_holds_the_robot(bridge_node, make_node):
-    first, second = RobotOwnership(bridge_node), RobotOwnership(make_node("aliengo_bridge_elsewhere"))
+def test_a_bridge_elsewhere_is_refused_while_another_one_holds_the_robot(bridges):
+    first, second = bridges
     first.acquire()
     with ThreadPoolExecutor(1) as threads:
         started = threads.submit(second.acquire)
         while not started.done():
             first.renew()
-            time.sleep(POLL_INTERVAL)
+            time.sleep(PERIOD)
     assert isinstance(started.exception(), RobotInUseError)
     assert first.conflict == ""
 

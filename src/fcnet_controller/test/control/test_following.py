@@ -39,8 +39,9 @@ def walk(bench):
     bench.core.walk()
 
 
-@pytest.mark.parametrize("rate", [50.0, 500.0])
-@pytest.mark.parametrize("begin", [lambda bench: None, stand, walk, lie_down])
+@pytest.mark.parametrize(
+    ("rate", "begin"), [(50.0, lambda bench: None), (50.0, stand), (50.0, walk), (50.0, lie_down), (500.0, walk)]
+)
 @pytest.mark.parametrize(
     ("stop_following", "words"), [(refuse, "a damp must come first"), (follow_another, "/other"), (follow_nobody, "")]
 )
