@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
-from low_level_samples import healthy_state
+from low_level_samples import STOP_PRESSED, healthy_state
 
 from fcnet_core.robot import Robot, load_robot
-from unitree_lowlevel.codec import LowCommand, LowState
+from unitree_lowlevel.codec import LowCommand
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.transport import Reception, TransportCounters
 
@@ -20,17 +20,11 @@ settings.register_profile("busy_machine", deadline=None, max_examples=50)
 settings.load_profile("busy_machine")
 
 PERIOD = 0.002
-STOP_CHORD = frozenset({"L2", "B"})
 
 
 @pytest.fixture(params=["aliengo", "a1"])
 def robot(request: pytest.FixtureRequest) -> Robot:
     return load_robot(request.param)
-
-
-@pytest.fixture
-def state_of() -> Callable[..., LowState]:
-    return healthy_state
 
 
 class Bench:
@@ -42,7 +36,7 @@ class Bench:
 
     def __init__(self, robot: Robot, **options: Any) -> None:
         self.robot = robot
-        self.driver = MotorDriver(robot, PERIOD, stop_chords=[STOP_CHORD], **options)
+        self.driver = MotorDriver(robot, PERIOD, stop_chords=[STOP_PRESSED.buttons], **options)
         self.counters = TransportCounters()
         self.now = 100.0
         self.position = self._last_position = robot.lie_pose.copy()

@@ -7,8 +7,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from low_level_samples import STOP_PRESSED, healthy_state
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.robot import load_robot
@@ -60,10 +61,10 @@ events = st.lists(
 class EventPlayer:
     """Plays events to a driver and looks at every command."""
 
-    def __init__(self, name, state_of):
+    def __init__(self, name):
         self.robot = load_robot(name)
-        self.driver = MotorDriver(self.robot, PERIOD, stop_chords=[frozenset({"L2", "B"})])
-        self.healthy = state_of(self.robot)
+        self.driver = MotorDriver(self.robot, PERIOD, stop_chords=[STOP_PRESSED.buttons])
+        self.healthy = healthy_state(self.robot)
         self.counters = TransportCounters()
         self.now, self.tick = 50.0, 0
         self.accepted = float("-inf")  # arrival of the newest target that was followed, no later than now
@@ -171,9 +172,9 @@ class EventPlayer:
 
 
 @given(name=st.sampled_from(["aliengo", "a1"]), events=events)
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_input_makes_the_driver_raise_or_send_what_it_must_not(state_of, name, events):
-    player = EventPlayer(name, state_of)
+@settings(max_examples=150)
+def test_no_input_makes_the_driver_raise_or_send_what_it_must_not(name, events):
+    player = EventPlayer(name)
     for kind, value in events:
         player.act(kind, value)
 
@@ -183,9 +184,8 @@ def test_no_input_makes_the_driver_raise_or_send_what_it_must_not(state_of, name
     steps=st.lists(st.lists(st.floats(-0.3, 0.3), min_size=12, max_size=12), min_size=5, max_size=30),
     every=st.integers(1, 15),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_no_targets_make_it_send_what_it_must_not(state_of, name, steps, every):
-    player = EventPlayer(name, state_of)
+def test_no_targets_make_it_send_what_it_must_not(name, steps, every):
+    player = EventPlayer(name)
     goal = player.robot.lie_pose
     player.act("damp", "")
     player.act("target", (0.0, "", 0.0))

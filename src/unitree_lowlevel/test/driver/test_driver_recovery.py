@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from low_level_samples import ON_ITS_BACK, STOP_PRESSED
 
 from fcnet_core.errors import FcnetError
-from unitree_lowlevel.codec import RemoteState, encode_remote
+from unitree_lowlevel.codec import encode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.safety.recovery import BEGIN_TIME, UPRIGHT_TIME
-
-ON_ITS_BACK = np.array([1.0, 0.0, 0.0, 0.0])
-STOP = RemoteState(frozenset({"L2", "B"}))
 
 
 @pytest.fixture
@@ -41,20 +39,17 @@ def test_it_is_not_allowed_unless_a_parameter_says_so(bench):
     assert bench.damped
 
 
-def test_where_it_is_allowed_a_tilted_robot_follows_nobody_without_a_request(fallen):
-    assert fallen.driver.target_refusal
-    fallen.run(0.5, fallen.position)
-    assert fallen.damped
-
-
-def test_nothing_is_refused_from_the_request_until_it_expires(fallen):
-    fallen.driver.recover(fallen.now)
-    fallen.cycle()
-    assert fallen.driver.target_refusal == ""
-    fallen.run(BEGIN_TIME + 0.1)
-    assert fallen.driver.target_refusal
-    fallen.run(0.5, fallen.position)
-    assert fallen.damped
+def test_nothing_is_followed_without_a_request_and_after_it_has_expired(fallen):
+    for request in (False, True):
+        fallen.driver.damp()
+        if request:
+            fallen.driver.recover(fallen.now)
+            fallen.cycle()
+            assert fallen.driver.target_refusal == ""
+            fallen.run(BEGIN_TIME + 0.1)
+        assert fallen.driver.target_refusal
+        fallen.run(0.5, fallen.position)
+        assert fallen.damped
 
 
 def test_a_robot_that_is_still_tilted_when_the_time_is_over_trips(recovering, robot):
@@ -72,7 +67,9 @@ def test_once_upright_the_tilt_counts_again(recovering):
     assert recovering.driver.trip.name == "tilt"
 
 
-def test_a_permission_serves_once(recovering):
+def test_a_permission_is_not_renewed_while_the_robot_is_followed_and_serves_once(recovering):
+    with pytest.raises(FcnetError):
+        recovering.driver.recover(recovering.now)
     recovering.driver.damp()
     recovering.run(0.1)
     recovering.run(0.5, recovering.position)
@@ -98,7 +95,7 @@ def test_the_trunk_may_turn_faster_but_not_at_any_rate(recovering, robot):
     ("name", "fault"),
     [
         ("temperature", {"temperature": np.full(12, 95.0)}),
-        ("remote_stop", {"remote": encode_remote(STOP)}),
+        ("remote_stop", {"remote": encode_remote(STOP_PRESSED)}),
         ("joint_position", {"position": np.zeros(12)}),
         ("joint_velocity", {"velocity": np.full(12, 26.0)}),
         ("joint_torque", {"torque": np.full(12, -60.0)}),
@@ -118,11 +115,6 @@ def test_motors_give_a_share_of_their_torque_only(recovering, robot):
     asked = command.stiffness * np.abs(command.position - start)
     assert (asked <= robot.recovery.torque * robot.torque_limit + 1e-6).all()
     assert asked.max() > 0.9 * robot.recovery.torque * robot.torque_limit.min()
-
-
-def test_it_is_refused_while_the_robot_is_followed(recovering):
-    with pytest.raises(FcnetError):
-        recovering.driver.recover(recovering.now)
 
 
 @pytest.mark.parametrize("fault", [{"position": np.zeros(12)}, {"temperature": np.full(12, 95.0)}])

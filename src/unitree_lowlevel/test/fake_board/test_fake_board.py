@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fcnet_core.errors import TransportError, WireError
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import roll_pitch_yaw
 from unitree_lowlevel.codec import (
@@ -195,12 +194,6 @@ def test_bad_commands_are_counted_and_move_nothing(rig, damage, kind):
     np.testing.assert_allclose(rig.new_state().position, resting, atol=0.01)
 
 
-def test_two_boards_cannot_listen_at_one_address(rig):
-    rig = rig()
-    with pytest.raises(TransportError):
-        FakeBoard(GEN33, JointPhysics(ALIENGO), rig.board.address)
-
-
 def test_a_restart_begins_the_boards_time_again_and_waits_for_a_command(rig):
     rig = rig()
     rig.send()
@@ -258,33 +251,6 @@ def test_a_spike_may_be_in_some_states_only(rig):
     assert 0.1 < np.mean(spikes) < 0.5
 
 
-@pytest.mark.parametrize(
-    ("fault", "kind"),
-    [
-        ("silence", None),
-        ("not_finite", "not_finite"),
-        ("other_generation", "generation"),
-        ("corruption", "checksum"),
-    ],
-)
-def test_silence_and_faults_that_a_bridge_must_refuse_come_and_go(rig, fault, kind):
-    rig = rig()
-    rig.send()
-    rig.state()
-    rig.board.faults = BoardFaults(**{fault: True})
-    if kind is None:
-        assert rig.is_silent()
-    else:
-        with pytest.raises(WireError) as caught:
-            while True:
-                rig.state()
-        assert caught.value.kind == kind
-    rig.board.faults = BoardFaults()
-    time.sleep(0.1)
-    rig.drain()
-    rig.state()
-
-
 def test_a_frozen_tick_leaves_the_sensors_alive_and_a_frozen_state_the_tick(rig):
     rig = rig()
     rig.send(DAMP)
@@ -297,16 +263,6 @@ def test_a_frozen_tick_leaves_the_sensors_alive_and_a_frozen_state_the_tick(rig)
     assert first.tick < second.tick
     for name in ("position", "velocity", "torque", "angular_velocity", "linear_acceleration"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-
-
-def test_a_foreign_source_sends_plausible_states_from_a_port_of_its_own_even_when_the_board_is_silent(rig):
-    rig = rig(faults=BoardFaults(foreign_source=True, silence=True))
-    rig.send()
-    state = rig.state()
-    assert ((state.position > ALIENGO.lower) & (state.position < ALIENGO.upper)).all()
-    assert rig.sender is not None
-    assert rig.sender[0] == rig.board.address[0]
-    assert rig.sender[1] != rig.board.address[1]
 
 
 @pytest.mark.parametrize("fault", ["blocked_joint", "dead_motor"])
@@ -331,20 +287,6 @@ def test_lost_commands_are_in_the_log_but_move_nothing(rig):
     assert rig.is_silent()
     assert rig.board.commands.count == 1
     assert rig.board.client is None
-
-
-def test_lost_and_doubled_states_keep_their_shares(rig):
-    rig = rig()
-    rig.send()
-    rig.state()
-    rig.board.faults = BoardFaults(loss=0.3, duplicates=0.5)
-    time.sleep(0.05)
-    rig.drain()
-    ticks = np.array([rig.state().tick for _ in range(600)])
-    times = {tick: int((ticks == tick).sum()) for tick in ticks}
-    possible = (ticks.max() - ticks.min()) / 2 + 1
-    assert 0.55 < len(times) / possible < 0.85
-    assert 0.35 < np.mean([number == 2 for number in times.values()]) < 0.65
 
 
 def test_what_goes_wrong_in_the_boards_thread_is_raised_when_it_stops():

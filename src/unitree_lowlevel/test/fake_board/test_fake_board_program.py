@@ -7,7 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import pytest
 
@@ -42,16 +43,15 @@ class Typing:
 
 
 @pytest.fixture
-def start() -> Iterator[type]:
-    started: list[Typing] = []
+def start() -> Iterator[Callable[..., Typing]]:
+    with ExitStack() as stack:
 
-    def start(*options: str) -> Typing:
-        started.append(Typing(*options))
-        return started[-1]
+        def start(*options: str) -> Typing:
+            program = Typing(*options)
+            stack.callback(program.close)
+            return program
 
-    yield start
-    for each in started:
-        each.close()
+        yield start
 
 
 def test_it_prints_its_address_executes_typed_commands_and_ends(start):
@@ -72,16 +72,11 @@ def test_it_prints_its_address_executes_typed_commands_and_ends(start):
     assert program.process.wait(PATIENCE) == 0
 
 
-def test_faults_can_be_options(start):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_faults_can_be_options_and_a_signal_ends_it_quietly(start, number):
     program = start("--port", "0", "--loss", "0.1", "--silence", "--tilt", "0.3", "0", "--generation", "gen38")
     program.until("gen38, listens")
     program.until(r"faults: loss 0.1, silence, tilt \(0.3, 0.0\)")
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_quietly(start, number):
-    program = start("--port", "0")
-    program.until("listens")
     program.process.send_signal(number)
     output = program.process.communicate(timeout=PATIENCE)[0]
     assert program.process.returncode == 0

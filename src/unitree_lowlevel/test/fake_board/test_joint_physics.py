@@ -82,10 +82,3 @@ def test_a_working_motor_gets_warm_and_an_idle_one_cools(robot):
     assert (warm > AMBIENT + 0.1).all()
     heat.advance(np.zeros(12), 4.0)
     assert (heat.temperature < warm).all()
-
-
-def test_sensors_never_repeat_a_value(robot):
-    physics = JointPhysics(robot)
-    first, second = _sense(physics, NOTHING), _sense(physics, NOTHING)
-    assert (first.position != second.position).all()
-    assert (first.angular_velocity != second.angular_velocity).all()

@@ -19,6 +19,9 @@ COMMAND_SPANS = {  # lowest and highest that the wire can say
     "damping": (0.0, 2047.93),
 }
 
+ON_ITS_SIDE, ON_ITS_BACK = np.array([np.sin(0.7), 0.0, 0.0, np.cos(0.7)]), np.array([1.0, 0.0, 0.0, 0.0])
+STOP_PRESSED = RemoteState(frozenset({"L2", "B"}))
+
 
 def healthy_state(robot: Robot, **changes: Any) -> LowState:
     """A robot that lies at rest."""

@@ -34,8 +34,7 @@ class CommandLog:
             self.last: LowCommand | None = None
             self.largest_stiffness = self.largest_damping = self.largest_torque = 0.0
             self.lowest_position, self.highest_position = np.full(12, np.inf), np.full(12, -np.inf)  # of stiff joints
-            self.largest_step = 0.0  # [rad] between successive positions of a stiff joint
-            self.largest_rate = 0.0  # [rad/s] the same, divided by their interval
+            self.largest_rate = 0.0  # [rad/s] between successive positions of a stiff joint
             self._history: deque[tuple[float, bool]] = deque(maxlen=HISTORY)  # arrival, stiff
             self._commands: deque[tuple[float, LowCommand]] = deque(maxlen=self._keep)
             self._last_position: Array = np.full(12, np.nan)  # of stiff joints
@@ -53,7 +52,6 @@ class CommandLog:
             if self._history:
                 interval = max(SHORTEST_INTERVAL, arrival - self._history[-1][0])
                 step = float(np.fmax.reduce(np.abs(position - self._last_position), initial=0.0))
-                self.largest_step = max(self.largest_step, step)
                 self.largest_rate = max(self.largest_rate, step / interval)
             self.count += 1
             self.last, self._last_position = command, position
@@ -92,11 +90,6 @@ class CommandLog:
         """The last `keep` valid commands with their arrivals, oldest first."""
         with self._lock:
             return list(self._commands)
-
-    def first_soft_after(self, time: float) -> float | None:
-        """Return the arrival of the first command without stiffness after `time`, None without any."""
-        with self._lock:
-            return next((arrival for arrival, stiff in self._history if arrival > time and not stiff), None)
 
     def last_stiff(self) -> float | None:
         """Return the arrival of the last stiff command, None without any."""

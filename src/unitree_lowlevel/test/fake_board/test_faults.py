@@ -1,0 +1,116 @@
+"""Faults as they are typed, and one direction of an unreliable line, in a time of its own."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from unitree_lowlevel.codec import RemoteState
+from unitree_lowlevel.fake_board.faults import OVERTAKEN, BoardFaults, Channel, changed_faults, fault_fields
+
+PACKETS = 2000
+PERIOD = 0.002
+
+
+def _after(*lines: str) -> BoardFaults:
+    faults = BoardFaults()
+    for line in lines:
+        faults = changed_faults(faults, line.split())
+    return faults
+
+
+@pytest.mark.parametrize(
+    ("lines", "faults"),
+    [
+        (["loss 0.1"], BoardFaults(loss=0.1)),
+        (["silence on"], BoardFaults(silence=True)),
+        (["tilt 1.2 -0.3"], BoardFaults(tilt=(1.2, -0.3))),
+        (["temperature 90"], BoardFaults(temperature=90.0)),
+        (["blocked_joint RR_calf_joint"], BoardFaults(blocked_joint="RR_calf_joint")),
+        (["dead_motor FL_hip_joint"], BoardFaults(dead_motor="FL_hip_joint")),
+        (["press L2 B"], BoardFaults(remote=RemoteState(frozenset({"L2", "B"})))),
+        (["press L2 B", "release B"], BoardFaults(remote=RemoteState(frozenset({"L2"})))),
+        (["press L2 B", "release"], BoardFaults()),
+        (["stick lx 0.5"], BoardFaults(remote=RemoteState(lx=0.5))),
+        (["loss 0.1", "silence on", "press A", "clear"], BoardFaults(remote=RemoteState(frozenset({"A"})))),
+        *(([f"{fault.name} off"], BoardFaults()) for fault in fault_fields()),
+    ],
+    ids=str,
+)
+def test_lines_switch_faults_on_and_off(lines, faults):
+    assert _after(*lines) == faults
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("lost 0.1", "loss many", "loss 2", "loss nan", "delay -1", "silence perhaps", "silence", "tilt 1"),
+        *("tilt inf 0", "temperature 200", "temperature nan", "blocked_joint tail", "joint_offset nan"),
+        *("press Z", "stick up 1", "stick lx far", "stick lx 2"),
+    ],
+)
+def test_wrong_words_are_refused_by_name(line):
+    with pytest.raises(ValueError, match=line.split()[-1 if line.startswith("press") else 0]):
+        _after(line)
+
+
+def _carried(faults: BoardFaults, seed: int = 0) -> list[tuple[float, int]]:
+    """What comes out, and when, of packets 0, 1, 2, ... put in every 2 ms; looked at every 0.1 ms."""
+    line: Channel[int] = Channel(seed)
+    arrived: list[tuple[float, int]] = []
+    for packet in range(PACKETS):
+        line.put(packet, packet * PERIOD, faults)
+        for look in range(20):
+            now = packet * PERIOD + look * PERIOD / 20
+            arrived += [(now, each) for each in line.take(now)]
+    return arrived + [(math.inf, each) for each in line.take(math.inf)]
+
+
+def test_a_good_line_carries_everything_at_once_and_in_order():
+    assert _carried(BoardFaults()) == [(packet * PERIOD, packet) for packet in range(PACKETS)]
+
+
+@pytest.mark.parametrize(
+    ("faults", "shortest", "longest"),
+    [(BoardFaults(delay=0.011), 0.011, 0.011), (BoardFaults(jitter=0.01), 0.0, 0.01)],
+    ids=["delay", "jitter"],
+)
+def test_a_delay_is_kept_and_jitter_is_spread_evenly_over_its_range(faults, shortest, longest):
+    late = [time - packet * PERIOD for time, packet in _carried(faults) if math.isfinite(time)]
+    assert shortest - 1e-9 <= min(late) < shortest + 0.001
+    assert longest - 0.001 < max(late) < longest + 0.0002
+    assert sum(late) / len(late) == pytest.approx((shortest + longest) / 2, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("faults", "arrived", "different"),
+    [
+        (BoardFaults(loss=0.2), 0.8, 0.8),
+        (BoardFaults(duplicates=0.2), 1.2, 1.0),
+        (BoardFaults(reordering=0.1), 1.0, 1.0),
+    ],
+    ids=str,
+)
+def test_loss_duplicates_and_overtaking_keep_their_shares(faults, arrived, different):
+    order = [packet for _, packet in _carried(faults)]
+    assert len(order) == pytest.approx(arrived * PACKETS, rel=0.05 if arrived != 1.0 else 0.0)
+    assert len(set(order)) == pytest.approx(different * PACKETS, rel=0.05 if different != 1.0 else 0.0)
+    overtaken = sum(later < max(order[:place], default=-1) for place, later in enumerate(order))
+    assert overtaken == pytest.approx(faults.reordering * PACKETS, rel=0.3)
+    assert OVERTAKEN > 2 * PERIOD
+
+
+def test_chance_is_the_same_for_the_same_seed():
+    faults = BoardFaults(loss=0.1, duplicates=0.1, reordering=0.1, jitter=0.003)
+    assert _carried(faults, seed=3) == _carried(faults, seed=3)
+    assert _carried(faults, seed=3) != _carried(faults, seed=4)
+
+
+def test_next_due_is_the_time_of_the_next_packet():
+    line: Channel[str] = Channel(0)
+    assert line.next_due == math.inf
+    line.put("late", 1.0, BoardFaults(delay=0.5))
+    assert line.next_due == 1.5
+    assert line.take(1.4) == []
+    assert line.take(1.5) == ["late"]
