@@ -1,0 +1,361 @@
+"""Commands and states over real UDP sockets, by the codec and, where the vendor's module is installed, by that."""
+
+import select
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from low_level_samples import random_commands, random_states
+
+from fcnet_core.errors import TransportError, WireError
+from unitree_lowlevel.codec import GEN33, GEN38, GENERATIONS, LowState, decode_state, encode_command, encode_state
+from unitree_lowlevel.sdk_transport import SdkTransport, find_sdk
+from unitree_lowlevel.transport import RESTART_AFTER, WireTransport, make_transport
+
+COMMAND, OTHER_COMMAND = random_commands(2)
+STATE = next(random_states(1))
+OWN_NETWORK = ["unshare", "-rn"]  # a program that starts so has a loopback interface of its own, and nothing else
+NETWORK_GOES_AWAY = """
+import subprocess
+import numpy as np
+from unitree_lowlevel.codec import GEN33, LowCommand
+from unitree_lowlevel.transport import WireTransport
+
+def address(change):
+    subprocess.run(["ip", "address", change, "192.168.123.162/24", "dev", "lo"], check=True)
+
+def send(count):
+    for _ in range(count):
+        transport.send(command)
+        transport.receive()
+    print(transport.counters.sent, transport.counters.send_errors)
+
+zeros = np.zeros(12)
+command = LowCommand(zeros.astype(np.uint8), zeros, zeros, zeros, zeros, zeros)
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+address("add")
+transport = WireTransport(GEN33, ("192.168.123.10", 8007), local_port=0)
+transport.open()
+send(1)
+address("del")
+send(3)
+address("add")
+send(1)
+"""
+# What the vendor's module does to the process when a port is taken or there is no route, and the sentences that say so.
+STAND_IN = """
+class UDP:
+    def __init__(self, *arguments):
+        raise SystemExit(-2)
+class LowState: pass
+class LowCmd:
+    {header} = 0
+"""
+MODULE = STAND_IN.format(header="commVersion")
+
+
+class Board:
+    """A robot's end of the wire: sends and receives datagrams. kind: of the transport that it is for."""
+
+    def __init__(self, kind, generation, client_port):
+        self.kind, self.generation = kind, generation
+        self.client = ("127.0.0.1", client_port)
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(5.0)
+        self.address = self.socket.getsockname()
+
+    def state(self, tick, **changes):
+        return encode_state(self.generation, replace(STATE, tick=tick, **changes))
+
+    def send(self, *ticks):
+        for tick in ticks:
+            self.send_bytes(self.state(tick))
+
+    def send_bytes(self, datagram):
+        self.socket.sendto(datagram, self.client)
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture(params=[*GENERATIONS, "sdk"])
+def board(request, free_port):
+    """A board for each generation of our transport, and for the vendor's module with the generation that it speaks."""
+    try:
+        kind, generation = ("sdk", find_sdk().generation) if request.param == "sdk" else ("wire", request.param)
+    except TransportError as error:
+        pytest.skip(f"the vendor's library cannot be tested: {error}")
+    board = Board(kind, GENERATIONS.get(generation, generation), free_port)
+    with board.socket:
+        yield board
+
+
+wire_alone = pytest.mark.parametrize("board", GENERATIONS, indirect=True)
+sdk_alone = pytest.mark.parametrize("board", ["sdk"], indirect=True)
+
+
+@pytest.fixture
+def transport(board):
+    transport = make_transport(board.kind, board.generation, board.address, board.client[1])
+    transport.open()
+    yield transport
+    transport.close()
+
+
+def received_tick(transport):
+    reception = transport.receive()
+    return reception and reception.state.tick
+
+
+def test_a_command_arrives_at_the_board(transport, board):
+    transport.send(COMMAND)
+    datagram, source = board.socket.recvfrom(2048)
+    assert datagram == encode_command(board.generation, COMMAND)
+    assert source[1] == board.client[1]
+    assert transport.counters.sent == 1
+
+
+def test_a_state_arrives_with_its_time(transport, board):
+    assert transport.receive() is None
+    board.send(7)
+    reception = transport.receive()
+    assert reception.state.tick == 7
+    np.testing.assert_allclose(reception.state.linear_acceleration, STATE.linear_acceleration, rtol=1e-6)
+    board.send(9)
+    assert transport.receive().received > reception.received
+    assert transport.receive() is None
+    assert transport.counters.received == 2
+
+
+def test_bad_and_overtaken_states_do_not_come_through(transport, board):
+    board.send(100)
+    assert received_tick(transport) == 100
+    good = board.state(102)
+    nan = board.state(104, position=np.full(12, np.nan))
+    for bad in (good[:300] + bytes([good[300] ^ 1]) + good[301:], good[:-1], b"", b"x" * 50, board.state(98), nan):
+        board.send_bytes(bad)
+        assert transport.receive() is None
+    assert (transport.counters.old, transport.counters.rejected["not_finite"]) == (1, 1)
+    board.send_bytes(good)
+    assert received_tick(transport) == 102
+
+
+def test_a_command_that_is_not_finite_or_late_is_not_sent(transport, board):
+    with pytest.raises(WireError) as refusal:
+        transport.send(replace(COMMAND, stiffness=np.full(12, np.nan)))
+    assert refusal.value.kind == "not_finite"
+    transport.send(COMMAND, until=time.monotonic() - 0.001)
+    transport.send(OTHER_COMMAND, until=time.monotonic() + 10.0)
+    assert board.socket.recv(2048) == encode_command(board.generation, OTHER_COMMAND)
+    assert not select.select([board.socket], [], [], 0.05)[0]
+    assert transport.counters.sent == 1
+
+
+def test_a_board_that_is_gone_stops_neither_sending_nor_receiving(transport, board):
+    board.socket.close()
+    for _ in range(20):
+        transport.send(COMMAND)
+        assert transport.receive() is None
+    assert transport.counters.sent + transport.counters.send_errors == 20
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as revived:
+        revived.bind(board.address)
+        revived.sendto(board.state(50), board.client)
+        assert received_tick(transport) == 50
+
+
+def test_a_closed_transport_refuses_to_be_used_and_can_be_opened_again_and_counts_anew(transport, board):
+    board.send(900)
+    assert received_tick(transport) == 900
+    transport.close()
+    transport.close()
+    for use in (transport.receive, lambda: transport.send(COMMAND)):
+        with pytest.raises(TransportError):
+            use()
+    transport.open()
+    assert transport.counters.received == 0
+    board.send(5)
+    assert received_tick(transport) == 5
+    transport.send(COMMAND)
+    assert board.socket.recv(2048) == encode_command(board.generation, COMMAND)
+
+
+@wire_alone
+@pytest.mark.parametrize(
+    ("batches", "newest", "counts"),
+    [
+        ([(1, 2, 3, 4)], [4], {}),
+        ([(10, 14, 12), (13,)], [14, None], {"old": 2}),
+        ([(10, 10), (10,)], [10, 10], {"duplicates": 2}),  # a frozen clock is for the safety monitor to find
+        (
+            [(1_000_000,), range(1, RESTART_AFTER + 1)],
+            [1_000_000, RESTART_AFTER],
+            {"old": RESTART_AFTER - 1, "restarts": 1},
+        ),
+    ],
+    ids=["newest", "overtaken", "duplicate", "restarted"],
+)
+def test_of_the_states_that_have_arrived_the_newest_is_read_and_all_are_counted(
+    transport, board, batches, newest, counts
+):
+    read = []
+    for batch in batches:
+        board.send(*batch)
+        read.append(received_tick(transport))
+    assert read == newest
+    counted = {name: getattr(transport.counters, name) for name in ("old", "duplicates", "restarts")}
+    assert {name: number for name, number in counted.items() if number} == counts
+    assert transport.counters.received == sum(map(len, batches))
+
+
+@wire_alone
+def test_the_newest_good_state_wins_over_later_bad_ones_which_are_rejected_by_kind(transport, board):
+    board.send(1, 2)
+    good, other = board.state(3), GEN38 if board.generation is GEN33 else GEN33
+    damaged = good[:100] + bytes([good[100] ^ 1]) + good[101:]
+    for wrong in (damaged, good + b"\0", good[:-1], b"", good * 4, encode_state(other, STATE)):
+        board.send_bytes(wrong)
+    assert received_tick(transport) == 2
+    assert transport.counters.rejected == {"checksum": 1, "size": 4, "generation": 1}
+    assert other.name in transport.counters.last_rejection
+
+
+@wire_alone
+def test_datagrams_of_another_sender_are_ignored_and_counted(transport, board):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        other.sendto(board.state(99), board.client)
+        assert transport.receive() is None
+        assert transport.counters.foreign == 1
+        assert transport.counters.last_foreign == other.getsockname()
+    board.send(5)
+    assert received_tick(transport) == 5
+
+
+@wire_alone
+def test_a_flood_does_not_keep_the_caller(transport, board):
+    transport._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**20)  # as much as the system allows
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        for _ in range(2000):
+            other.sendto(b"", board.client)
+    assert transport.receive() is None
+    assert 0 < transport.counters.foreign <= 256
+
+
+@wire_alone
+def test_refusals_are_counted_and_survived(transport, board):
+    """Linux reports to a connected socket, at its next call, that the other port is closed."""
+    transport._socket.connect(board.address)
+    board.socket.close()
+    for _ in range(10):
+        transport.send(COMMAND)
+        assert transport.receive() is None
+    counters = transport.counters
+    assert counters.send_errors + counters.receive_errors > 0
+    assert counters.sent + counters.send_errors == 10
+
+
+def test_a_network_that_goes_away_is_counted_and_survived():
+    if subprocess.run([*OWN_NETWORK, "ip", "link"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let a program have a network of its own (unshare -rn, ip)")
+    program = [*OWN_NETWORK, sys.executable, "-c", NETWORK_GOES_AWAY]
+    finished = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert finished.stdout.splitlines() == ["1 0", "1 3", "2 3"]
+
+
+@wire_alone
+def test_two_bridges_at_once_are_refused(transport, board):
+    with pytest.raises(TransportError):
+        WireTransport(board.generation, board.address, local_port=board.client[1]).open()
+
+
+def test_transports_are_made_by_name():
+    assert type(make_transport("wire", GEN33, ("127.0.0.1", 9), 0)) is WireTransport
+    assert type(make_transport("sdk", GEN33, ("127.0.0.1", 9), 0)) is SdkTransport
+    with pytest.raises(TransportError):
+        make_transport("serial", GEN33, ("127.0.0.1", 9))
+
+
+@pytest.fixture
+def installed(monkeypatch, tmp_path):
+    """Install this source as the one robot_interface there is; nothing at all with None."""
+
+    def install(source):
+        monkeypatch.setitem(sys.modules, "unitree_legged_sdk.robot_interface", None)
+        monkeypatch.setitem(sys.modules, "robot_interface", None)
+        if source is not None:
+            monkeypatch.delitem(sys.modules, "robot_interface")
+            monkeypatch.syspath_prepend(tmp_path)
+            (tmp_path / "robot_interface.py").write_text(source)
+
+    yield install
+    sys.modules.pop("robot_interface", None)
+
+
+@pytest.fixture
+def taken():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("", 0))
+        yield taken
+
+
+def refusal(*arguments):
+    with pytest.raises(TransportError) as caught:
+        SdkTransport(*arguments).open()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "is_port_free", "named"),
+    [
+        (None, "127.0.0.1", True, "set the transport to wire"),
+        ("class RobotInterface: pass", "127.0.0.1", True, "another program's"),
+        ("raise ImportError('liblcm.so.1: cannot open')", "127.0.0.1", True, "liblcm.so.1: cannot open"),
+        (MODULE.replace("*arguments", "port"), "127.0.0.1", True, "other arguments"),
+        (MODULE, "127.0.0.1", False, "in use"),
+        (MODULE, "192.168.123.300", True, "192.168.123.300"),
+        (MODULE, "0.0.0.0", True, "0.0.0.0"),
+    ],
+)
+def test_what_the_module_would_end_the_process_for_is_refused(
+    installed, taken, free_port, source, target, is_port_free, named
+):
+    installed(source)
+    assert named in refusal(GEN33, (target, 9), free_port if is_port_free else taken.getsockname()[1])
+
+
+@pytest.mark.parametrize(("header", "speaks", "wanted"), [("version", GEN38, GEN33), ("commVersion", GEN33, GEN38)])
+def test_a_module_of_the_other_generation_is_not_taken(installed, header, speaks, wanted):
+    installed(STAND_IN.format(header=header))
+    assert find_sdk().generation is speaks
+    sentence = refusal(wanted, ("127.0.0.1", 9), 0)
+    assert speaks.name in sentence and wanted.name in sentence
+
+
+@sdk_alone
+@pytest.mark.parametrize("excess", [1.0, 3.0])
+def test_the_library_sends_the_very_bytes_of_the_codec(transport, board, excess):
+    for command in random_commands(500):
+        command = replace(command, torque=excess * command.torque, damping=excess * command.damping)
+        transport.send(command)
+        assert board.socket.recv(2048) == encode_command(board.generation, command)
+    assert transport.counters.sent == 500
+
+
+@sdk_alone
+def test_the_library_reads_the_very_states_of_the_codec(transport, board):
+    for tick, state in enumerate(random_states(500), 1):
+        datagram = encode_state(board.generation, replace(state, tick=tick))
+        board.send_bytes(datagram)
+        read, expected = transport.receive().state, decode_state(board.generation, datagram)
+        for field in fields(LowState):
+            np.testing.assert_array_equal(getattr(read, field.name), getattr(expected, field.name), err_msg=field.name)
+    assert transport.counters.received == 500
