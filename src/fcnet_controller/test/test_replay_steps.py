@@ -157,13 +157,16 @@ def comparable(taken):
     return [step.comparable for step in taken]
 
 
-def test_the_same_policy_gives_the_same_targets_again(replay, walk):
+def test_the_same_policy_gives_the_same_targets_again_and_publishes_the_steps_as_it_did_live(replay, walk):
     replayed = replay()
-    taken = list(replayed.advance(math.inf))
-    assert [seconds(step.stamp) for step in taken] == [step.target_stamp for step in walk.steps]
-    np.testing.assert_array_equal([step.targets for step in taken], walk.sent)
-    assert all(step.comparable and step.difference == 0.0 for step in taken)
-    assert (replayed.result.lost, replayed.reasons) == (0, [])
+    for count, step in enumerate(replayed.advance(math.inf)):
+        recorded, published = walk.steps[count], replayed.core.policy_step
+        assert seconds(step.stamp) == recorded.target_stamp and step.comparable and step.difference == 0.0
+        np.testing.assert_array_equal(step.targets, walk.sent[count])
+        for name in ("joints_stamp", "imu_stamp", "cold"):
+            assert getattr(published, name) == getattr(recorded, name)
+        np.testing.assert_array_equal(published.command, recorded.command)
+    assert (count + 1, replayed.result.lost, replayed.reasons) == (COUNT, 0, [])
 
 
 def test_a_step_is_taken_once_everything_that_it_saw_has_been_received(replay, walk):
@@ -227,26 +230,29 @@ def changed(walk, topic, step, message):
     ]
 
 
-def test_states_that_cannot_be_are_a_fault_and_not_used(replay, walk):
+def not_finite(walk):
     broken = JointState(name=list(JOINT_NAMES), position=[math.nan] * 12, velocity=[0.0] * 12)
     broken.header.stamp = walk.messages["joint_states"][10].header.stamp
-    replayed = replay(changed(walk, "joint_states", 10, broken))
-    taken = list(replayed.advance(math.inf))
-    assert (len(taken), replayed.result.lost, replayed.result.faults) == (COUNT - 1, 1, 1)
-    assert "is not a finite number" in replayed.reasons[0]
-    assert all(np.isfinite(step.targets).all() for step in taken)
+    return "joint_states", broken
 
 
-def test_a_fault_of_the_controller_loses_the_step_and_the_replay_goes_on(replay, walk):
+def tilted(walk):
     tilted = copy.deepcopy(walk.messages["imu/data"][10])
     tilted.orientation.x, tilted.orientation.w = math.sin(0.7), math.cos(0.7)
-    replayed = replay(changed(walk, "imu/data", 10, tilted))
+    return "imu/data", tilted
+
+
+@pytest.mark.parametrize(("state", "named"), [(not_finite, "is not a finite number"), (tilted, "tilted by 1.40 rad")])
+def test_a_fault_of_the_controller_loses_the_step_and_the_replay_goes_on(replay, walk, state, named):
+    topic, message = state(walk)
+    replayed = replay(changed(walk, topic, 10, message))
     taken = list(replayed.advance(math.inf))
     assert (len(taken), replayed.result.lost, replayed.result.faults) == (COUNT - 1, 1, 1)
     (reason,) = replayed.reasons
-    assert "the robot is tilted by 1.40 rad" in reason
+    assert named in reason
     assert comparable(taken) == [True] * 10 + [False] * (COLD_AGAIN - 11) + [True] * (COUNT - COLD_AGAIN)
     assert max(step.difference for step in taken if step.comparable) == 0.0
+    assert np.isfinite([step.targets for step in taken]).all()
     assert replayed.core.mode is Mode.WALKING
 
 
@@ -281,18 +287,6 @@ def test_the_recording_alone_decides_what_the_robot_does(replay, request_name):
     with pytest.raises(FcnetError, match="the recording decides"):
         getattr(replayed.core, request_name)(*([0.0] if request_name in ("stand_up", "recover") else []))
     assert all(step.comparable and step.difference == 0.0 for step in replayed.advance(math.inf))
-
-
-def test_the_controller_publishes_its_steps_as_it_does_live(replay, walk):
-    replayed = replay()
-    for recorded, _ in zip(walk.steps, replayed.advance(math.inf), strict=True):
-        step = replayed.core.policy_step
-        assert (step.joints_stamp, step.imu_stamp, step.cold) == (
-            recorded.joints_stamp,
-            recorded.imu_stamp,
-            recorded.cold,
-        )
-        np.testing.assert_array_equal(step.command, recorded.command)
 
 
 def states(walk, steps=range(COUNT)):

@@ -48,7 +48,7 @@ class Bench:
         self.velocity = np.zeros(12)
         self.orientation, self.angular_velocity = UPRIGHT, np.zeros(3)
         self.names = list(JOINT_NAMES)
-        self.silent = False
+        self.silent, self.blocked = False, None  # a joint that stays where it is
         self.sent = []
 
     def store(self, joints_stamp=0, imu_stamp=0):
@@ -74,6 +74,8 @@ class Bench:
             self.sent.append(target)
             if target is not None:
                 self.position = target.copy()
+            if self.blocked is not None:
+                self.position[self.blocked] = self.robot.lower[self.blocked]
 
     def walk(self):
         self.run(0.1)

@@ -30,16 +30,37 @@ def test_targets_stay_within_limits_and_slew_from_lying_to_walking(bench, robot)
     assert np.abs(np.diff(sent, axis=0)).max() <= robot.safety.max_target_rate * bench.period + 1e-9
 
 
-def test_standing_up_needs_a_state(bench):
-    with pytest.raises(FcnetError, match="joint_states"):
-        bench.core.stand_up(bench.now)
+def without_a_state(bench):
+    bench.silent = True
 
 
-def test_a_robot_on_its_side_does_not_stand_up(bench):
+def on_its_side(bench):
     bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
+
+
+def refused_by_its_bridge(bench):
+    bench.core.set_target_refusal("12 % of the packets are lost")
+
+
+def following_another_controller(bench):
+    bench.core.set_target_owner("/other ab12", is_own=False)
+
+
+@pytest.mark.parametrize(
+    ("situation", "named"),
+    [
+        (without_a_state, "joint_states"),
+        (on_its_side, "tilted"),
+        (refused_by_its_bridge, "12 % of the packets are lost"),
+        (following_another_controller, "/other"),
+    ],
+)
+def test_a_robot_that_could_not_follow_is_not_asked_to_stand_up(bench, situation, named):
+    situation(bench)
     bench.run(0.1)
-    with pytest.raises(FcnetError, match="tilted"):
+    with pytest.raises(FcnetError, match=named):
         bench.core.stand_up(bench.now)
+    assert bench.core.mode is Mode.PASSIVE
 
 
 def test_the_policy_sees_the_command_and_the_last_target(bench):
@@ -77,24 +98,17 @@ def test_a_driver_is_told_how_commands_are_limited(make_bench, model):
     np.testing.assert_allclose(commands_seen(bench)[-1][:4], [0.2, 0.0, 0.0, -0.01], atol=1e-6)
 
 
-def test_every_walk_starts_cold_with_the_clock_at_rest(bench):
+def test_a_walk_after_a_reset_starts_cold_with_the_clock_at_rest_and_without_earlier_commands(bench):
     bench.walk().run(1.0, vx=0.5)
-    resets = bench.policy.resets
+    bench.source.set_pose(-0.05, (0, 0, 0, 1), bench.now)
+    resets, seen = bench.policy.resets, len(bench.policy.observations)
     bench.core.emergency_stop()
     bench.run(0.1)
     bench.core.reset()
-    seen = len(bench.policy.observations)
+    np.testing.assert_allclose(bench.core.commands.wanted(bench.now), 0.0)
     bench.walk()
     assert bench.policy.resets == resets + 1
     np.testing.assert_allclose(commands_seen(bench)[seen], [0] * 9 + [1] + [0] * 6)
-
-
-def test_commands_from_before_a_reset_are_forgotten(bench):
-    bench.walk().run(0.5, vx=0.5)
-    bench.source.set_pose(-0.05, (0, 0, 0, 1), bench.now)
-    bench.core.emergency_stop()
-    bench.core.reset()
-    np.testing.assert_allclose(bench.core.commands.wanted(bench.now), 0.0)
 
 
 def test_each_step_of_the_policy_says_what_it_saw(bench):

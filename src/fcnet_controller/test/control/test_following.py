@@ -1,16 +1,6 @@
 import pytest
 
-from fcnet_core.errors import FcnetError
 from fcnet_core.names import Mode
-
-
-def test_a_robot_whose_bridge_would_not_follow_is_not_seen_to_stand_up(bench):
-    bench.run(0.1)
-    bench.core.set_target_refusal("12 % of the packets are lost")
-    with pytest.raises(FcnetError, match="12 % of the packets are lost"):
-        bench.core.stand_up(bench.now)
-    bench.core.set_target_refusal("")
-    bench.walk()
 
 
 def refuse(core):
@@ -86,10 +76,3 @@ def test_a_short_refusal_passes(bench):
         bench.core.set_target_refusal("")
         bench.run(bench.period)
     assert bench.core.mode is Mode.WALKING
-
-
-def test_a_robot_that_follows_another_controller_is_not_seen_to_stand_up(bench):
-    bench.run(0.1)
-    follow_another(bench.core)
-    with pytest.raises(FcnetError, match="/other"):
-        bench.core.stand_up(bench.now)
