@@ -79,6 +79,24 @@ class MeasuredState(Protocol):
     def angular_velocity(self) -> Array: ...
 
 
+@dataclass(frozen=True)
+class RobotState:
+    """A recorded or simulated MeasuredState of one robot or, with a leading axis, of several.
+
+    For a controller it has stamps [s], and no problem: it is never too old.
+    """
+
+    joint_position: Array
+    joint_velocity: Array
+    orientation: Array
+    angular_velocity: Array
+    joints_stamp: float = 0.0
+    imu_stamp: float = 0.0
+
+    def problem(self, now: float) -> None:
+        return None
+
+
 PARTS = {  # in the order of the paper, appendix C.3
     "projected_gravity": 3,
     "joint_velocity": 12,

@@ -14,6 +14,7 @@ import numpy as np
 from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.control.timing import TIME_OF_DAY
+from fcnet_core.observation import RobotState
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
@@ -130,16 +131,6 @@ NO_TARGETS = TargetRecord(np.empty(0), np.empty(0), np.empty((0, JOINTS)))
 NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
 NO_STEPS = StepRecord(*(np.empty(0),) * 4, np.empty(0, dtype=np.bool_), np.empty((0, COMMAND_SIZE)))
 NO_MODES = ModeRecord(np.empty(0), ())
-
-
-@dataclass(frozen=True)
-class RobotState:
-    """The state of a robot at one time, a fcnet_core.observation.MeasuredState."""
-
-    joint_position: Array
-    joint_velocity: Array
-    orientation: Array
-    angular_velocity: Array
 
 
 @dataclass(frozen=True)

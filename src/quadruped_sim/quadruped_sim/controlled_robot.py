@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.command import CommandShaper
@@ -11,28 +10,14 @@ from fcnet_core.control.controller import STANDSTILL, Controller
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
+from fcnet_core.observation import RobotState
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS
 
 
-@dataclass(frozen=True)
-class SimulatedState:
-    """The state of a simulated robot, a fcnet_core.control.controller.State; it is never too old."""
-
-    joint_position: Array
-    joint_velocity: Array
-    orientation: Array
-    angular_velocity: Array
-    joints_stamp: float = 0.0
-    imu_stamp: float = 0.0
-
-    def problem(self, now: float) -> None:
-        return None
-
-
-def controller_of(robot: Robot, state: SimulatedState, model: PolicyModel | None = None) -> Controller:
+def controller_of(robot: Robot, state: RobotState, model: PolicyModel | None = None) -> Controller:
     """Return a controller with the period of the simulation; without a model it only stands up and lies down."""
     policy = load_policy(model, "numpy") if model else None
     shaper = model.command_shaper() if model else CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
@@ -75,6 +60,6 @@ class ControlledRobot:
                 return False
         return True
 
-    def _state(self) -> SimulatedState:
+    def _state(self) -> RobotState:
         seen = self.live.read_sensors()
-        return SimulatedState(seen.position, seen.velocity, seen.orientation, seen.angular_velocity)
+        return RobotState(seen.position, seen.velocity, seen.orientation, seen.angular_velocity)

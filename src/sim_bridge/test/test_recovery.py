@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from low_level_samples import healthy_state
 
-from fcnet_core.control.runner import JointLimiter
-from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.names import Mode
+from fcnet_core.observation import RobotState
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
+from quadruped_sim.controlled_robot import controller_of
 from quadruped_sim.evaluation.getting_up import drop
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.terrain import Flat, SideSlope
@@ -25,7 +23,7 @@ CYCLES_PER_TARGET = 10
 
 
 class Wired:
-    """A robot in MuJoCo, the driver of its motors at 500 Hz, and postures at 50 Hz."""
+    """A robot in MuJoCo, the driver of its motors at 500 Hz, and the controller at 50 Hz."""
 
     def __init__(self, name, terrain, seed):
         self.robot = robot = load_robot(name)
@@ -34,51 +32,38 @@ class Wired:
         self.body.release()
         self.driver = MotorDriver(robot, PERIOD, allow_recovery=True)
         self.driver.activate()
-        self.posture = Posture(robot, 2.0, 2.0)
-        self.limiter = JointLimiter(robot, CYCLES_PER_TARGET * PERIOD)
+        self.controller = controller_of(robot, None)  # the first cycles are damped
         self.counters, self.now, self.tick = TransportCounters(), 0.0, 0
-        self.state = None
 
     def cycle(self):
         self.now += PERIOD
         self.tick += 2
         seen = self.body.read_sensors()
-        self.state = healthy_state(self.robot, tick=self.tick, **vars(seen))
+        state = healthy_state(self.robot, tick=self.tick, **vars(seen))
+        self.controller.state = RobotState(seen.position, seen.velocity, seen.orientation, seen.angular_velocity)
         self.counters.received += 1
-        command = self.driver.cycle(self.now, Reception(self.state, self.now), self.counters)
+        command = self.driver.cycle(self.now, Reception(state, self.now), self.counters)
         self.body.drive(command.position, command.velocity, command.torque, command.stiffness, command.damping)
         self.body.advance(1)
 
     def run(self, seconds):
-        """Damped, or with the posture's targets."""
+        """Damped, or with the controller's targets."""
         for number in range(round(seconds / PERIOD)):
             if number % CYCLES_PER_TARGET == 0:
                 self._command()
             self.cycle()
 
     def _command(self):
-        posture, state = self.posture, self.state
-        if state is None or not posture.commands_joints:
+        targets = self.controller.cycle(self.now)
+        if targets is None:
             self.driver.damp("controller")
-            return
-        if posture.mode is Mode.RECOVERING:
-            measured = SimpleNamespace(
-                orientation=state.orientation,
-                angular_velocity=state.angular_velocity,
-                joint_position=state.position,
-                joint_velocity=state.velocity,
-            )
-            posture.turn_over(CYCLES_PER_TARGET * PERIOD, measured)
         else:
-            posture.advance(CYCLES_PER_TARGET * PERIOD, state.position, state.orientation, self.limiter.last, False)
-        if posture.commands_joints:
-            assert self.driver.set_targets(self.limiter.limit(posture.pose()), self.now, "controller") is None
+            assert self.driver.set_targets(targets, self.now, "controller") is None
 
     def recover(self):
         self.driver.recover(self.now)
         self.cycle()
-        self.limiter.start(self.state.position)
-        self.posture.recover(self.limiter.last)
+        self.controller.recover(self.now)
 
     @property
     def lies_on(self):
@@ -96,5 +81,5 @@ def test_a_fallen_robot_gets_up_and_nothing_trips(name, terrain):
         wired.run(8.0)
         assert wired.driver.trip is None
         assert wired.driver.mode is DriverMode.FOLLOWING
-        assert wired.posture.mode is Mode.STANDING
+        assert wired.controller.mode is Mode.STANDING
     assert turned_over

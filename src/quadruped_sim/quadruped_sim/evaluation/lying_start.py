@@ -10,7 +10,8 @@ import numpy as np
 from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import Mode
-from quadruped_sim.controlled_robot import SimulatedState, controller_of
+from fcnet_core.observation import RobotState
+from quadruped_sim.controlled_robot import controller_of
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height
 from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
@@ -61,12 +62,12 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     return failed
 
 
-def _states(simulation: Simulation) -> list[SimulatedState]:
+def _states(simulation: Simulation) -> list[RobotState]:
     """Return the true state of each robot, with joint angles as its encoders count them."""
     state = simulation.state()
     counted = state.joint_position + simulation.drawn.joint_zero
     rows = zip(counted, state.joint_velocity, state.orientation, state.angular_velocity, strict=True)
-    return [SimulatedState(*row) for row in rows]
+    return [RobotState(*row) for row in rows]
 
 
 def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> None:
