@@ -82,6 +82,8 @@ def untrained(config: PolicyConfig) -> PolicyModel:
     """Return a policy with random weights, whose step takes as long as a trained one's."""
     import torch
 
+    from fcnet_core.policies.export import exported_step
+
     kind = policy_type(policy_type_of(config))
     torch.manual_seed(0)
     network = kind.part(kind.network)(config)
@@ -94,6 +96,7 @@ def untrained(config: PolicyConfig) -> PolicyModel:
             "action_mean": np.zeros(config.action, dtype=np.float32),
             "action_scale": np.full(config.action, 0.3, dtype=np.float32),
         },
+        b"" if kind.numba else exported_step(config),
     )
 
 

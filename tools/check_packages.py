@@ -54,7 +54,7 @@ WITHOUT_KEY = {
     "ray", "safetensors", "stable_baselines3", "tensorboard", "youplot", "zstandard",
 }  # fmt: skip
 # Imported on demand: tests need it, a robot does not.
-ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-onnxruntime-pip", "python3-scipy", "python3-torch"}
+ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-scipy", "python3-torch"}
 # Started by launch files, not imported.
 STARTED = {
     "fcnet_controller": {

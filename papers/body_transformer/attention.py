@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.bench.table import ResultTable
@@ -23,11 +25,13 @@ from fcnet_core.files import Count, option
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.spectrum import episodes
 from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.policies.attention import attention
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
-from fcnet_core.policies.body_transformer.step import Sequence
+from fcnet_core.policies.body_transformer.network import BodyTransformer
 from papers.shared import parser, recorded, run, write
 
 PARTS = 20  # of a stride: at 50 Hz and 2.5 strides a second one step each
+BLOCK = 128  # steps computed at a time
 PAIRS = 6  # pairs of nodes over the stride
 
 
@@ -83,12 +87,31 @@ def _observations(data: Dataset, most: int) -> Iterator[Single]:
             most -= taken
 
 
+@torch.no_grad()
 def _attention(model: PolicyModel, walk: Single) -> Iterator[Floats]:
     """Yield attention (B, L, H, n, n) in successive steps of a walk that starts after a reset."""
-    seen, sequence = model.normalisation.input(walk).astype(np.float32), Sequence(model)
+    network = BodyTransformer(model.card.config)
+    network.load_state_dict({name: torch.tensor(weight) for name, weight in model.weights.items()})
+    projected: list[Tensor] = []  # queries, keys and values of every layer
+    for layer in network.layers:
+        layer.get_submodule("qkv").register_forward_hook(lambda _layer, _inputs, output: projected.append(output))
+    seen = torch.from_numpy(model.normalisation.input(walk).astype(np.float32))
     length = model.card.reset_interval or len(seen)
-    for start in range(0, len(seen), length):
-        yield from sequence.attention(seen[start : start + length])
+    for part in seen.split(length):
+        state = None
+        for block in part.split(BLOCK):
+            projected.clear()
+            _, state = network(block[None], state)
+            yield np.stack([_shares(network, layer, qkv) for layer, qkv in enumerate(projected)], axis=1)
+
+
+def _shares(network: BodyTransformer, layer: int, qkv: Tensor) -> Floats:
+    """Return the attention (B, H, n, n) of a layer from its queries, keys and values (B, n, 3 d)."""
+    heads: int = network.layers[layer].heads  # type: ignore[assignment]
+    q, k, _ = qkv.unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+    # The values of the identity are the shares themselves.
+    identity = torch.eye(q.shape[2]).expand(*q.shape[:2], -1, -1)
+    return attention(q, k, identity, network.mask(layer)).numpy()
 
 
 def table(attention: WalkAttention, how: str) -> ResultTable:

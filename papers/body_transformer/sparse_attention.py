@@ -22,7 +22,7 @@ from fcnet_core.arrays import Floats, Mask, Single
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Call, Pace, Timing, interleave
 from fcnet_core.errors import FcnetError
-from fcnet_core.policies.body_transformer import EMPTY, BodyTransformerConfig
+from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from papers.shared import pace_of, parser, run, write
 
 CHANNELS = 64  # of a head; the robots' policy has 32
@@ -31,6 +31,7 @@ SIZES = (16, 32, 64, 128)  # nodes
 SPARSITIES = (0.0, 0.4, 0.6, 0.8, 0.9)
 SIZES_OF_SPARSITIES = (13, 16, 32, 64)
 HEADS = 10  # random heads a row, each with a mask of its own
+EMPTY = -1e30  # added to the score of a masked pair, so its attention is 0
 DENSE, SKIPPING = "masked dense", "skipping"
 AGREEMENT = 1e-5  # of outputs of order 1
 Attention = Callable[[], Floats]  # returns the output (n, d)

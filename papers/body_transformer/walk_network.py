@@ -15,6 +15,7 @@ from fcnet_core.learning.config import Precision
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.graph import BodyGraph, Node
 from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
+from fcnet_core.policies.network import StackedNetwork
 from fcnet_core.robot import LEG_JOINTS
 from quadruped_sim.a1_walk.walk import OBSERVATION, TASK_LEGS
 
@@ -80,9 +81,9 @@ class Networks(nn.Module):
         """Return values (B, 1)."""
         return self._outputs(self.critic, observation).mean(-1, keepdim=True)
 
-    def _outputs(self, network: nn.Module, observation: Tensor) -> Tensor:
+    def _outputs(self, network: StackedNetwork, observation: Tensor) -> Tensor:
         with torch.autocast(observation.device.type, torch.bfloat16, enabled=self._precision == "bfloat16"):
-            outputs: Tensor = network(observation[:, None])[:, 0]
+            outputs: Tensor = network.act(observation)
         return outputs.float()
 
     def forward(self, observation: Tensor) -> tuple[Tensor, Tensor]:

@@ -5,19 +5,68 @@ They use vectors, and write their memory in place. Normalisation is in NumPy.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.nn.functional import gelu, layer_norm, rms_norm, scaled_dot_product_attention, silu
 
-from fcnet_core.arrays import Single
+from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies.fcnet import step as fcnet
+from fcnet_core.policies.fcnet import numba_step as fcnet
 from fcnet_core.policies.fcnet.spectral import kernel
-from fcnet_core.policies.retnet import step as retnet
-from fcnet_core.policies.retnet.retention import EPSILON, query_scale
-from fcnet_core.policies.transformer import step as transformer
+from fcnet_core.policies.retnet.network import EPSILON, angles, decays
+from fcnet_core.policies.transformer import numba_step as transformer
+
+
+class RetNetWeights(NamedTuple):
+    """RetNet's weights, stacked by layer; linear weights are (outputs, inputs).
+
+    Rows of queries and keys are permuted within each head: the first entries of the pairs that are rotated together,
+    then the second ones. Products of queries and keys do not change by that.
+    """
+
+    encoder_weight: Floats  # (d, observation)
+    encoder_bias: Floats  # (d,)
+    norm: Floats  # (L, 2, d): before the retention, before the feed-forward
+    projection: Floats  # (L, 2 d + 2 D, d): queries, keys, values, gates
+    output: Floats  # (L, d, D)
+    ffn_in: Floats  # (L, 2 F, d): what GELU takes, what that is multiplied by
+    ffn_out: Floats  # (L, d, F)
+    final_norm: Floats  # (d,)
+    decoder_weight: Floats  # (action, d)
+    decoder_bias: Floats  # (action,)
+    decay: Array  # (H,)
+    angle: Array  # (d_k / 2,)
+
+
+def fold_retnet(model: PolicyModel) -> RetNetWeights:
+    """Stack the weights of a model."""
+    config = model.card.config
+    weights = {name: weight.astype(np.float32, copy=False) for name, weight in model.weights.items()}
+    heads, key_width, _ = config.state_shape
+    halves = np.arange(2 * config.hidden).reshape(2 * heads, key_width // 2, 2).transpose(0, 2, 1).ravel()
+
+    def stacked(*names: str) -> Floats:
+        layers = [f"decoder.layers.{layer}." for layer in range(config.layers)]
+        return np.stack([np.concatenate([weights[f"{layer}{name}.weight"] for name in names]) for layer in layers])
+
+    projection = stacked(*(f"retention.{name}_proj" for name in "qkvg"))
+    projection[:, : len(halves)] = projection[:, halves]
+    return RetNetWeights(
+        encoder_weight=weights["embed_state.weight"],
+        encoder_bias=weights["embed_state.bias"],
+        norm=stacked("retention_layer_norm", "final_layer_norm").reshape(config.layers, 2, config.hidden),
+        projection=projection,
+        output=stacked("retention.out_proj"),
+        ffn_in=stacked("ffn.fc1", "ffn.gate"),
+        ffn_out=stacked("ffn.fc2"),
+        final_norm=weights["decoder.layer_norm.weight"],
+        decoder_weight=weights["predict_tgt.weight"],
+        decoder_bias=weights["predict_tgt.bias"],
+        decay=decays(heads).numpy(),
+        angle=angles(key_width).numpy(),
+    )
 
 
 class FilterStep:
@@ -31,7 +80,8 @@ class FilterStep:
         self._encoder, self._decoder, self._output = zip(
             map(torch.from_numpy, biases), map(torch.from_numpy, matrices), strict=True
         )
-        filters = kernel(weights.complex_weight, config.window).astype(np.float32)[:, ::-1]  # the oldest input first
+        folded = weights.spectral_weight[:, 0] + 1j * weights.spectral_weight[:, 1]
+        filters = kernel(folded, config.window).astype(np.float32)[:, ::-1]  # the oldest input first
         self._layers = [
             tuple(torch.from_numpy(np.ascontiguousarray(part)) for part in (*norm, *ffn_weight, *ffn_bias, filters[i]))
             for i, (norm, ffn_weight, ffn_bias) in enumerate(
@@ -106,9 +156,9 @@ class RetNetStep:
     """The retentive network in its recurrent form."""
 
     def __init__(self, model: PolicyModel) -> None:
-        config, folded = model.card.config, retnet.fold(model)
+        config, folded = model.card.config, fold_retnet(model)
         self._decays, self._angles = folded.decay, folded.angle
-        self._w: Any = retnet.Weights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
+        self._w: Any = RetNetWeights(*map(torch.from_numpy, folded))  # type: ignore[arg-type]
         self._normalisation, self._shape = model.normalisation, config.state_shape
         self._decay = torch.tensor(folded.decay, dtype=torch.float32)[:, None, None]
         self._state = torch.zeros(config.layers, *config.state_shape)
@@ -127,7 +177,8 @@ class RetNetStep:
         sizes = (2 * heads * key_width, heads * value_width, heads * value_width)
         turned = self._count * self._angles
         turn = torch.from_numpy(np.exp(1j * turned).astype(np.complex64))
-        scale = torch.from_numpy(query_scale(np.array([self._count]), self._decays, key_width).T.astype(np.float32))
+        number = key_width * (1 - self._decays ** (self._count + 1)) / (1 - self._decays)
+        scale = torch.from_numpy((number**-0.5).astype(np.float32))[:, None]
         x = torch.addmv(w.encoder_bias, w.encoder_weight, torch.from_numpy(self._normalisation.input(observation)))
         for layer, norm in enumerate(w.norm):
             qk, v, gates = torch.mv(w.projection[layer], rms_norm(x, size, norm[0], EPSILON)).split(sizes)

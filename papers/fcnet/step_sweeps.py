@@ -27,7 +27,7 @@ from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
 from papers.shared import pace_of, parser, run, untrained, write
 
 SUBJECT = "FCNet"
-RUNTIMES = ("eager", "numba")
+RUNTIMES = ("eager", "suite")  # the latter: compiled for FCNet and the Transformer, ONNX Runtime for RetNet
 TRIAL = Pace(5, 10)  # to choose the faster of two eager forms
 EAGER: dict[str, list[Callable[[PolicyModel], Policy]]] = {
     "fcnet": [PublishedStep, FilterStep],
@@ -82,7 +82,7 @@ def time_value(sweep: Sweep, value: int, pace: Pace) -> Timing:
     policies: dict[str, Policy] = {}
     for side, config_of in sweep.sides.items():
         model = untrained(config_of(value))
-        policies |= {f"{side}, eager": fastest_eager(model), f"{side}, numba": load_policy(model, "numba")}
+        policies |= {f"{side}, eager": fastest_eager(model), f"{side}, suite": load_policy(model)}
     calls = {name: stepping(policy, observations(model)) for name, policy in policies.items()}
     for call in calls.values():
         for index in range(model.card.config.window):

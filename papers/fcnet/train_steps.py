@@ -54,7 +54,7 @@ def training(network: nn.Module, window: int, half: bool) -> Call:
 
     def step(_index: int) -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
-            loss = (network(seen) - labels).square().mean()
+            loss = (network(seen)[0] - labels).square().mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

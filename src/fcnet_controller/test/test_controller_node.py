@@ -15,7 +15,7 @@ from fcnet_core.robot import JOINT_NAMES
 @pytest.fixture(scope="module")
 def controller(start, bench, model_path):
     times = {"stand_up_time": 0.5, "lie_down_time": 0.5}
-    program = start(policy=model_path, runtime="numpy", auto_start=True, **times)
+    program = start(policy=model_path, auto_start=True, **times)
     bench.until_mode(Mode.WALKING)
     return program
 

@@ -52,7 +52,7 @@ def test_unusable_parameters_are_refused_by_name(make_node, request, given, name
         name: str(request.getfixturevalue(value)) if str(value).endswith("model_path") else value
         for name, value in given.items()
     }
-    overrides = [Parameter(name, value=value) for name, value in ({"runtime": "numpy"} | values).items()]
+    overrides = [Parameter(name, value=value) for name, value in values.items()]
     node = make_node("controller", parameter_overrides=overrides)
     with pytest.raises((ValueError, OSError), match=named):
         load_controller(declare_fixed_parameters(node, ControllerParameters), StateBuffer(1.0), LoopStatistics())
@@ -71,7 +71,7 @@ def real_time_priorities(process):
 
 
 def test_the_control_thread_alone_gets_a_real_time_priority_where_the_system_permits_it(start, model_path):
-    program = start(auto_activate=True, policy=model_path, runtime="numpy", realtime_priority=30, lock_memory=True)
+    program = start(auto_activate=True, policy=model_path, realtime_priority=30, lock_memory=True)
     wait_until(
         lambda: real_time_priorities(program.process.pid) == [30] or "no SCHED_FIFO priority 30" in program.output,
         "a priority, or why there is none",
@@ -84,7 +84,7 @@ def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench,
     bench.restore()
     bench.forget_modes()
     bench.trajectories.clear()
-    program = start(auto_start=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
+    program = start(auto_start=True, policy=model_path, stand_up_time=0.5)
     bench.until_mode(Mode.WALKING)
     bench.until(lambda: bench.trajectories and not bench.damped, "targets")
     assert program.end(number) == 0, program.output
@@ -115,7 +115,7 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     offered = []
     JOINT_GAINS.subscribe(bench.node, lambda message: offered.append(message.data))
     robot_fault = ROBOT_FAULT.publisher(bench.node)
-    program = start(auto_activate=True, auto_start=True, policy=model_path, runtime="numpy", stand_up_time=0.5)
+    program = start(auto_activate=True, auto_start=True, policy=model_path, stand_up_time=0.5)
     bench.until_mode(Mode.PASSIVE)
     bench.until(lambda: offered, "gains")
     gains = json.loads(offered[-1])
@@ -172,7 +172,7 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
 def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench, model_path):
     bench.restore()
     bench.forget_modes()
-    program = start(policy="/nowhere/policy.safetensors", runtime="numpy")
+    program = start(policy="/nowhere/policy.safetensors")
     assert not bench.change_state(CONTROLLER, "configure")
     assert state_of(bench) == State.PRIMARY_STATE_UNCONFIGURED
     assert set_policy(bench, model_path).successful

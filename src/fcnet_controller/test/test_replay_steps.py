@@ -53,7 +53,7 @@ class Walk:
     """A run of a policy; messages: by topic those of every step."""
 
     def __init__(self, robot, model) -> None:
-        rng, policy = np.random.default_rng(3), load_policy(model, "numpy")
+        rng, policy = np.random.default_rng(3), load_policy(model)
         limiter = JointLimiter(robot, 1.0 / RATE)
         limiter.start(robot.stand_pose)
         self.messages = {topic: [] for topic in ("joint_states", "imu/data", "joint_trajectory")}
@@ -140,7 +140,7 @@ class Replay(StepReplay):
     def __init__(self, bag, robot, model) -> None:
         self.reasons: list[str] = []
         limiter, state = JointLimiter(robot, 1.0 / RATE), StateBuffer(STATE_TIMEOUT)
-        runner = PolicyRunner(load_policy(model, "numpy"), model.command_shaper(), limiter)
+        runner = PolicyRunner(load_policy(model), model.command_shaper(), limiter)
         self.core = RecordingController(robot, state, runner, follows_targets=False)
         super().__init__(self.core, state, model, bag.run, self.reasons.append)
         for message in bag.messages():
@@ -302,7 +302,7 @@ def states(walk, steps=range(COUNT)):
 def test_a_bag_of_states_alone_is_walked_over_as_offline(replay, record, walk, robot, model):
     replayed = replay(states(walk))
     taken = list(replayed.advance(math.inf))
-    offline = walk_over_states(record(states(walk), folder="again").run, load_policy(model, "numpy"), model, robot)
+    offline = walk_over_states(record(states(walk), folder="again").run, load_policy(model), model, robot)
     assert [seconds(step.stamp) for step in taken] == offline.time.tolist()
     np.testing.assert_allclose([step.targets for step in taken], offline.action, atol=1e-9)
     assert not any(comparable(taken))

@@ -53,9 +53,7 @@ def simulator(domain, robot):
 
 
 def test_every_control_period_of_the_states_is_answered_once_however_long_it_takes(start, simulator, model_path):
-    program = start(
-        policy=model_path, runtime="numpy", auto_start=True, simulated_time=True, state_timeout=0.2, stand_up_time=0.5
-    )
+    program = start(policy=model_path, auto_start=True, simulated_time=True, state_timeout=0.2, stand_up_time=0.5)
     simulator.until_answered(SECOND)
     for stamp in range(SECOND, SECOND + 80 * MILLISECOND, 4 * MILLISECOND):
         simulator.publish(stamp)
@@ -74,7 +72,7 @@ def test_every_control_period_of_the_states_is_answered_once_however_long_it_tak
 
 
 def test_states_with_the_time_of_day_are_not_answered_and_nobody_stands_up_on_them(start, simulator, model_path):
-    program = start(policy=model_path, runtime="numpy", auto_activate=True, simulated_time=True)
+    program = start(policy=model_path, auto_activate=True, simulated_time=True)
     simulator.until_mode(Mode.PASSIVE)
     simulator.answers.clear()
     end = time.monotonic() + 0.5

@@ -1,7 +1,8 @@
 """Model files: one self-describing `.safetensors` file per policy.
 
 A file has the weights by their names in the network, the scales of the normalisation (normalisation.py) and, as JSON in
-the metadata entry `fcnet`, a card with the type of the policy, its robot and how to run it.
+the metadata entry `fcnet`, a card with the type of the policy, its robot and how to run it. In format 2 it also has the
+exported step (policies/exported_step.py); a file of format 1 does not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors
 import safetensors.numpy
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct, field, structs
 
 from fcnet_core.arrays import Floats, Single
 from fcnet_core.control.command import CommandShaper
@@ -34,8 +35,10 @@ from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.normalisation import Normalisation, scale_shapes
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, CommandRange, Gait, Robot
 
-FORMAT_VERSION: Literal[1] = 1
+FORMAT_VERSIONS = (1, 2)
 METADATA_ENTRY = "fcnet"
+STEP = "exported_step"  # array of bytes
+LARGEST_STEP = 2**24  # [bytes] compressed
 TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16"}  # names in safetensors
 MODEL_FOLDER = Path(__file__).parent / "models"  # the shipped policies
 RUN_POLICIES = ("best.safetensors", "last.safetensors")  # of a training run's folder, by preference
@@ -74,7 +77,7 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     training: dict[str, Any] = {}
     created: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
     policy_type: str = "fcnet"
-    format_version: Literal[1] = FORMAT_VERSION
+    format_version: Literal[1, 2] = 1
 
     @property
     def reset_interval(self) -> int | None:
@@ -148,8 +151,8 @@ def card_from_json(text: str) -> PolicyCard:
         raise ValueError(f"it has {len(text)} characters, at most {LARGEST_CARD} are read")
     try:
         entries = json.loads(text)
-        if (version := entries["format_version"]) != FORMAT_VERSION:
-            raise ValueError(f"format version {version}, this fcnet reads version {FORMAT_VERSION}; update fcnet")
+        if (version := entries["format_version"]) not in FORMAT_VERSIONS:
+            raise ValueError(f"format version {version}, this fcnet reads versions 1 and 2; update fcnet")
         entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"lacks or misplaces {error}") from error
@@ -166,12 +169,14 @@ def brief(values: npt.ArrayLike) -> str:
 class PolicyModel:
     """A policy as stored.
 
-    weights: by their names in the network, float32, or matrices as float16; scales: of Normalisation, float32.
+    weights: by their names in the network, float32, or matrices as float16; scales: of Normalisation, float32; step:
+    the exported step, see policies/exported_step.py, empty in a file of format 1.
     """
 
     card: PolicyCard
     weights: dict[str, Floats]
     scales: dict[str, Single]
+    step: bytes = b""
 
     @cached_property
     def normalisation(self) -> Normalisation:
@@ -210,8 +215,8 @@ class PolicyModel:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 (hex) over card and arrays: equal fingerprints mean equal behaviour."""
-        digest = hashlib.sha256(card_to_json(self.card).encode())
+        """SHA-256 (hex) over card and arrays: equal fingerprints mean equal behaviour. The same in both formats."""
+        digest = hashlib.sha256(card_to_json(structs.replace(self.card, format_version=1)).encode())
         for name, tensor in sorted(self.tensors.items()):
             digest.update(f"{name}{tensor.shape}".encode())
             digest.update(np.ascontiguousarray(tensor, dtype="<f4").tobytes())
@@ -219,14 +224,14 @@ class PolicyModel:
 
 
 def save_model(model: PolicyModel, path: str | Path) -> None:
-    """Write the model to `path` atomically.
+    """Write the model to `path` atomically, in format 2 if it has a step.
 
     Raises FcnetError if arrays do not fit the card or are not finite, or if the card is too long to be read again;
     OSError if writing fails.
     """
     path = Path(path)
     name = f"the model for {path}"
-    card = card_to_json(model.card)
+    card = card_to_json(structs.replace(model.card, format_version=2 if model.step else 1))
     if len(card) > LARGEST_CARD:
         raise FcnetError(
             f"{name} has a card of {len(card)} characters, at most {LARGEST_CARD} are read; shorten `training`"
@@ -234,7 +239,9 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     found = {key: (TYPES.get(array.dtype, str(array.dtype)), array.shape) for key, array in model.tensors.items()}
     _check_shapes(found, model.card, name)
     _check_values(model.tensors, model.card, name)
-    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in model.tensors.items()}
+    tensors: dict[str, npt.NDArray[Any]] = {name: np.ascontiguousarray(array) for name, array in model.tensors.items()}
+    if model.step:
+        tensors[STEP] = np.frombuffer(model.step, np.uint8)
     content = safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card})
     write_whole(path, content)
 
@@ -290,13 +297,14 @@ def load_model(source: str | Path) -> PolicyModel:
             card = _card((file.metadata() or {}).get(METADATA_ENTRY), name)
             arrays = {key: file.get_slice(key) for key in file.keys()}  # noqa: SIM118 - not a mapping
             shapes = {key: (array.get_dtype(), tuple(array.get_shape())) for key, array in arrays.items()}
+            step = _step(file, shapes.pop(STEP, None), card, name)
             _check_shapes(shapes, card, name)
             tensors = {key: file.get_tensor(key) for key in shapes}
     except (safetensors.SafetensorError, OSError) as error:
         raise FcnetError(f"{name} is damaged or not a model ({error}); copy or train it again") from error
     _check_values(tensors, card, name)
     scales = {entry: tensors.pop(entry) for entry in _scale_shapes(card)}
-    return PolicyModel(card, weights=tensors, scales=scales)
+    return PolicyModel(card, weights=tensors, scales=scales, step=step)
 
 
 def check_robot(model: PolicyModel, robot: Robot) -> None:
@@ -338,6 +346,19 @@ def _card(text: str | None, name: str) -> PolicyCard:
         return card_from_json(text)
     except ValueError as error:
         raise FcnetError(f"{name} has a card that cannot be used: {error}") from error
+
+
+def _step(file: Any, found: tuple[str, tuple[int, ...]] | None, card: PolicyCard, name: str) -> bytes:
+    """Read the exported step, which files of format 2 have. found: its type and shape."""
+    if (found is None) != (card.format_version == 1):
+        raise FcnetError(f"{name} of format {card.format_version} must have a step in format 2 only; export it again")
+    if found is None:
+        return b""
+    kind, shape = found
+    if kind != "U8" or len(shape) != 1 or shape[0] > LARGEST_STEP:
+        raise FcnetError(f"{name} has a step as {kind} of shape {shape}, expected up to {LARGEST_STEP} bytes")
+    step: bytes = file.get_tensor(STEP).tobytes()
+    return step
 
 
 def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: PolicyCard, name: str) -> None:

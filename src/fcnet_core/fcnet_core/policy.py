@@ -1,25 +1,28 @@
-"""Policies of any type: load and step them, for one robot, for many or over a recording."""
+"""Policies of any type: load and step them, for one robot or for many."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Floats, Mask, Observation, Single
+from fcnet_core.arrays import Mask, Observation, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.observation import finite_observation
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.normalisation import Units
 
-RuntimeName = Literal["auto", "numba", "numpy", "onnx"]
+if TYPE_CHECKING:
+    from fcnet_core.policies.compiled_layers import CompiledStep
+
+RuntimeName = Literal["auto", "numba", "onnx"]
 AnyObservation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # one array, or arrays by name
-LIBRARIES = {"numba": ("numba",), "onnx": ("onnx", "onnxruntime")}
+LIBRARIES = {"numba": "numba", "onnx": "onnxruntime"}
 SINGLE = np.dtype(np.float32)
 
 
@@ -39,7 +42,7 @@ class Policy(Protocol):
 
 class Runtime(Protocol):
     """One step of an architecture, with its memory. LoadedPolicy checks observations before, except that a
-    CompiledRuntime itself checks that one vector is finite.
+    CompiledRuntime itself checks whether one vector is finite.
     """
 
     def reset(self, mask: Mask | None = None) -> None:
@@ -49,73 +52,44 @@ class Runtime(Protocol):
         """Return the action for a finite observation of the right shape, in a new array."""
 
 
-class NetworkStep(Protocol):
-    """The network of an architecture in NumPy, with a memory for each robot.
-
-    Its arguments are a PolicyModel, the number of robots and the type of floats.
-    """
-
-    def reset(self, chosen: Mask | slice) -> None:
-        """Forget the past of the chosen robots."""
-
-    def step(self, x: Any) -> Floats:
-        """Return normalised actions (B, action) for normalised observations (B, ...)."""
-
-
-class NumpyRuntime:
-    """Runtime in NumPy: in float64 for one robot, the reference for all other runtimes; in float32 for a batch."""
-
-    def __init__(self, model: PolicyModel, batch: int | None = None) -> None:
-        kind, self._units, self._single = policy_type(model.card.policy_type), model.normalisation, batch is None
-        dtype = np.float64 if batch is None else np.float32
-        self.network: NetworkStep = kind.part(kind.step)(model, 1 if batch is None else batch, dtype)
-
-    def reset(self, mask: Mask | None = None) -> None:
-        self.network.reset(slice(None) if mask is None else mask)
-
-    def step(self, observation: Observation) -> Single:
-        seen = self._units.inputs(_rows(observation, None) if self._single else observation)
-        actions = self._units.action(self.network.step(seen)).astype(np.float32)
-        return actions[0] if self._single else actions
-
-
 class CompiledRuntime:
-    """Runtime of one robot in compiled code without the GIL, for a policy with one input vector.
+    """Runtime in compiled code without the GIL, for a policy with one input vector: one robot, or a loop over `batch`.
 
-    step: numba function of observation, action (output), number of steps since the reset, and StepData of Units,
-    weights and memory; returns False if the observation is not finite. memory: named tuple of arrays, all zero after a
-    reset. The constructor compiles the step; that takes some seconds the first time on a machine and is cached.
+    `memory`: named tuple of arrays (B, ...). The compiled function of observations (B, observation), actions (B,
+    action), an output, numbers of steps since the reset (B,), which it increases, and StepData returns False if an
+    observation is not finite; memories of this robot and of later ones are then unchanged. The constructor compiles it;
+    that takes some seconds the first time on a machine and is cached.
     """
 
-    def __init__(self, model: PolicyModel, step: Any, weights: Any, memory: Any) -> None:
+    def __init__(self, model: PolicyModel, compiled: CompiledStep, batch: int | None = None) -> None:
         from numba import typeof
 
         from fcnet_core.policies.compiled_layers import StepData
 
-        config = model.card.config
+        config, robots = model.card.config, batch or 1
         units = Units(**model.scales, clip=np.float32(model.card.observation_clip))
-        self.memory = memory
-        self._data: Any = StepData(units, weights, memory)
-        self._action = config.action
-        self._count = 0
-        observation, action = np.zeros(config.observation, dtype=np.float32), np.zeros(config.action, dtype=np.float32)
-        arguments = (observation, action, self._count, self._data)
+        self.memory = compiled.memory
+        self._data: Any = StepData(units, compiled.weights, compiled.memory, compiled.scratch)
+        self._single, self._shape = batch is None, (robots, config.action)
+        self._counts = np.zeros(robots, dtype=np.int64)
+        observation = np.zeros((robots, config.observation), dtype=np.float32)
+        arguments = (observation, np.zeros(self._shape, SINGLE), self._counts, self._data)
         # Compiled for these types only: looking up the types in every call takes 2 us.
-        self._step = step.compile(tuple(map(typeof, arguments)))
-        self.step(observation)
+        self._step = compiled.steps.compile(tuple(map(typeof, arguments)))
+        self.step(observation[0] if self._single else observation)
         self.reset()
 
     def reset(self, mask: Mask | None = None) -> None:
-        for array in self.memory:
-            array[...] = 0
-        self._count = 0
+        robots = slice(None) if mask is None else mask
+        for array in (*self.memory, self._counts):
+            array[robots] = 0
 
     def step(self, observation: Single) -> Single:
-        action = np.empty(self._action, SINGLE)
-        if not self._step(observation, action, self._count, self._data):
+        action = np.empty(self._shape, SINGLE)
+        seen = observation[None] if self._single else observation
+        if not self._step(seen, action, self._counts, self._data):
             finite_observation(observation, observation.shape)  # raises
-        self._count += 1
-        return action
+        return action[0] if self._single else action
 
 
 class LoadedPolicy:
@@ -129,7 +103,7 @@ class LoadedPolicy:
         self._checks = _Checks(model, () if batch is None else (batch,))
         # Shape of observations that go straight to the compiled step. None if steps may need a reset first, because a
         # step that fails must not reset.
-        compiled = isinstance(runtime, CompiledRuntime) and self._interval is None
+        compiled = isinstance(runtime, CompiledRuntime) and self._interval is None and batch is None
         self._shape = (model.card.config.observation,) if compiled else None
         self._steps = np.zeros(() if batch is None else batch, dtype=np.int64)  # since the reset of each robot
 
@@ -160,28 +134,6 @@ class LoadedPolicy:
         for _ in range(20):
             self.step(nothing)
         self.reset()
-
-
-class SequencePolicy:
-    """Computes the actions of a whole recording at once; they equal those of any runtime, step by step."""
-
-    def __init__(self, model: PolicyModel) -> None:
-        kind = policy_type(model.card.policy_type)
-        self.model = model
-        self._run = kind.part(kind.sequence)(model).run
-
-    def actions(self, observations: AnyObservation) -> Single:
-        """Return actions (T, action) for observations (T, ...), the first one after a reset.
-
-        Raises NonFiniteObservation if an entry is NaN or infinite.
-        """
-        arrays = observations.values() if isinstance(observations, Mapping) else [observations]
-        steps = min(len(np.asarray(array)) for array in arrays)
-        seen = self.model.normalisation.inputs(_Checks(self.model, (steps,)).of(observations))
-        length = self.model.card.reset_interval or max(steps, 1)
-        outputs = [self._run(_rows(seen, slice(start, start + length))) for start in range(0, steps, length)]
-        empty = np.empty((0, self.model.card.config.action), dtype=np.float32)
-        return self.model.normalisation.action(np.concatenate([empty, *outputs])).astype(np.float32)
 
 
 class _Checks:
@@ -216,13 +168,6 @@ class _Checks:
         return {name: finite_observation(observation[name], *kind) for name, kind in self._arrays.items()}
 
 
-def _rows(observation: Observation, chosen: slice | None) -> Observation:
-    """Return the chosen rows of every array; None adds an axis of one row."""
-    if isinstance(observation, Mapping):
-        return {name: array[chosen] for name, array in observation.items()}
-    return observation[chosen]
-
-
 def load_policy(
     source: str | Path | PolicyModel, runtime: RuntimeName | str = "auto", batch: int | None = None
 ) -> LoadedPolicy:
@@ -230,7 +175,7 @@ def load_policy(
 
     source: a model file, a training run's folder, the name of a shipped policy (`fcnet list models`),
     `hf://owner/name[@revision][/file]` on the Hugging Face hub, or a loaded model.
-    runtime: for one robot; "auto" takes numba if it is installed, otherwise NumPy; "onnx" needs onnx and onnxruntime.
+    runtime: "auto" takes numba for a policy that has a compiled step if numba is installed, otherwise ONNX Runtime.
     Raises FcnetError if the file or the runtime cannot be used.
     """
     if runtime not in get_args(RuntimeName):
@@ -238,16 +183,19 @@ def load_policy(
     model = source if isinstance(source, PolicyModel) else load_model(source)
     kind = policy_type(model.card.policy_type)
     if runtime == "auto":
-        runtime = "numba" if kind.numba and importlib.util.find_spec("numba") else "numpy"
+        runtime = "numba" if kind.numba and importlib.util.find_spec("numba") else "onnx"
     if runtime not in kind.runtimes:
-        raise FcnetError(f"{model.card.policy_type} policies have no runtime {runtime!r}; choose 'numpy'")
-    if batch is not None or runtime == "numpy":
-        return LoadedPolicy(model, NumpyRuntime(model, batch), batch)
-    for library in LIBRARIES[runtime]:
-        if importlib.util.find_spec(library) is None:
-            raise FcnetError(f"runtime {runtime!r} needs {library}; install it or choose runtime 'numpy'")
+        raise FcnetError(f"{model.card.policy_type} policies have no runtime {runtime!r}; choose 'onnx'")
+    if importlib.util.find_spec(LIBRARIES[runtime]) is None:
+        raise FcnetError(f"runtime {runtime!r} needs {LIBRARIES[runtime]}; install it or choose another runtime")
     if runtime == "numba":
-        return LoadedPolicy(model, CompiledRuntime(model, *kind.part(kind.numba)(model)))
-    from fcnet_core.policies.onnx_graph import OnnxStep
+        compiled = kind.part(kind.numba)(model, batch or 1)
+        return LoadedPolicy(model, CompiledRuntime(model, compiled, batch), batch)
+    if not model.step:
+        raise FcnetError(
+            f"the policy of {model.card.policy_type} is in format 1, which has no exported step; on a computer with"
+            " PyTorch run `fcnet export FILE --format 2 -o FILE`"
+        )
+    from fcnet_core.policies.exported_step import ExportedStep
 
-    return LoadedPolicy(model, OnnxStep(model))
+    return LoadedPolicy(model, ExportedStep(model, batch), batch)

@@ -8,12 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
+from msgspec import structs
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
-from fcnet_core.model_file import save_model
-from fcnet_core.policies import policy_type
-from fcnet_core.policy import CompiledRuntime, NumpyRuntime, load_policy
+from fcnet_core.model_file import PolicyModel, save_model
+from fcnet_core.policies import PolicyConfig, PolicyType
+from fcnet_core.policies.export import _exported, exported_step
+from fcnet_core.policies.exported_step import ExportedStep, packed
+from fcnet_core.policies.network import PolicyNetwork
+from fcnet_core.policy import CompiledRuntime, load_policy
 
 TORCH_FREE = """
 import sys
@@ -21,16 +26,23 @@ sys.modules["torch"] = None
 import numpy, fcnet_core.cli, fcnet_core.learning.dataset
 import fcnet_core.verbs.info, fcnet_core.verbs.export, fcnet_core.verbs.train
 from fcnet_core import load_policy
-for runtime in ("auto", "numpy", "onnx"):
+for runtime in ("auto", "onnx"):
     assert load_policy(sys.argv[1], runtime).step(numpy.zeros(11)).shape == (3,)
 assert load_policy(sys.argv[1], batch=2).step(numpy.zeros((2, 11))).shape == (2, 3)
 """
 
 
-def test_auto_is_numba_where_it_is_installed_and_numpy_elsewhere(small, monkeypatch) -> None:
-    assert isinstance(load_policy(small.model).runtime, CompiledRuntime)
+@pytest.fixture(scope="module")
+def exported(small) -> PolicyModel:
+    return replace(small.model, step=exported_step(small.model.card.config))
+
+
+def test_auto_is_numba_if_it_is_installed_and_else_the_exported_step(exported, monkeypatch) -> None:
+    assert isinstance(load_policy(exported).runtime, CompiledRuntime)
     monkeypatch.setitem(sys.modules, "numba", None)
-    assert isinstance(load_policy(small.model).runtime, NumpyRuntime)
+    assert isinstance(load_policy(exported).runtime, ExportedStep)
+    with pytest.raises(FcnetError, match="--format 2"):
+        load_policy(replace(exported, step=b""))
 
 
 def test_a_runtime_whose_library_is_missing_is_one_sentence(small, monkeypatch) -> None:
@@ -40,33 +52,48 @@ def test_a_runtime_whose_library_is_missing_is_one_sentence(small, monkeypatch) 
 
 
 def test_an_unknown_runtime_is_one_sentence(small) -> None:
-    with pytest.raises(FcnetError, match="choose one of auto, numba, numpy, onnx"):
+    with pytest.raises(FcnetError, match="choose one of auto, numba, onnx"):
         load_policy(small.model, "tensorrt")
 
 
-class ColourSum:
-    """A network that sees a vector and an image, and remembers the sum of both."""
+class Colours(PolicyConfig, frozen=True):
+    """A policy that sees a vector and an image, and remembers the sum of both."""
 
-    def __init__(self, model, batch, dtype) -> None:
-        self.total = np.zeros((batch, 3), dtype=dtype)
+    observation: int = 11
+    action: int = 3
+    window: int = 1
 
-    def reset(self, chosen) -> None:
-        self.total[chosen] = 0
+    @property
+    def observation_spec(self):
+        return {"observation": ArraySpec((11,)), "image": ArraySpec((4, 4, 3), "uint8")}
 
-    def step(self, seen):
-        self.total += seen["observation"][:, :1] + seen["image"].mean(axis=(1, 2))
-        return self.total.copy()
+    def weight_shapes(self):
+        return {"gain": (3,)}
+
+
+class ColourSum(PolicyNetwork):
+    def __init__(self, config) -> None:
+        super().__init__()
+        self.gain = torch.nn.Parameter(torch.ones(3))
+
+    def cold(self, batch):
+        return {"total": self.zeros(batch, 3)}
+
+    def step(self, seen, state):
+        added = seen["observation"][:, :1] + seen["image"].to(self.gain).mean(dim=(1, 2))
+        total = state["total"] + added
+        return self.gain * total, {"total": total}
 
 
 def test_a_policy_may_see_several_arrays_and_images_as_they_are(small, monkeypatch) -> None:
-    config = small.model.card.config
-    spec = {"observation": ArraySpec((11,)), "image": ArraySpec((4, 4, 3), "uint8")}
-    kind = replace(policy_type("fcnet"), numba="", onnx="")
-    monkeypatch.setattr(type(kind), "part", lambda kind, place: ColourSum)
-    monkeypatch.setattr(type(config), "observation_spec", spec)
-    monkeypatch.setattr("fcnet_core.policy.policy_type", lambda name: kind)
+    kind = PolicyType(__name__, Colours, f"{__name__}:ColourSum")
+    monkeypatch.setattr(PolicyType, "part", lambda kind, place: ColourSum)
+    for module in ("policy", "policies.export"):
+        monkeypatch.setattr(f"fcnet_core.{module}.policy_type", lambda name: kind)
+    monkeypatch.setattr("fcnet_core.policies.export.policy_type_of", lambda config: "colours")
     scales = {**small.model.scales, "observation_std": np.full(11, 2, dtype=np.float32)}
-    model = replace(small.model, scales=scales)
+    card = structs.replace(small.model.card, config=Colours())
+    model = PolicyModel(card, {"gain": np.ones(3, np.float32)}, scales, packed(_exported(Colours())))
     image = np.zeros((2, 4, 4, 3), dtype=np.uint8)
     image[..., 1] = 200
     vector = np.full((2, 11), 4, dtype=np.float32)
@@ -81,6 +108,6 @@ def test_a_policy_may_see_several_arrays_and_images_as_they_are(small, monkeypat
         single.step({"observation": vector[0]})
 
 
-def test_no_runtime_needs_torch(small, tmp_path) -> None:
-    save_model(small.model, tmp_path / "policy.safetensors")
+def test_no_runtime_needs_torch(exported, tmp_path) -> None:
+    save_model(exported, tmp_path / "policy.safetensors")
     subprocess.run([sys.executable, "-c", TORCH_FREE, str(tmp_path / "policy.safetensors")], check=True)

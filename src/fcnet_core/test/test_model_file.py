@@ -15,7 +15,7 @@ from damage import read_damaged
 from msgspec import structs, to_builtins
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.model_file import FORMAT_VERSION, METADATA_ENTRY, PolicyModel, check_robot, load_model, save_model
+from fcnet_core.model_file import FORMAT_VERSIONS, METADATA_ENTRY, PolicyModel, check_robot, load_model, save_model
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
@@ -88,7 +88,7 @@ def test_the_fingerprint_depends_on_every_array_and_on_the_card(small) -> None:
 
 
 def test_a_model_of_the_first_release_keeps_the_fingerprint_that_bags_recorded_and_its_numbers() -> None:
-    policy = load_policy(DATA / "first_a1.safetensors", "numpy")  # small, written and run by that release's code
+    policy = load_policy(DATA / "first_a1.safetensors")  # small, written and run by that release's code
     assert policy.model.fingerprint == "b9450208cf8b6a9eef7b70c05702f31bbbd79653517a705fc6ab4a621e971b38"
     assert policy.model.card.envelope is None
     first_joints = [0.009824970737099648, 0.8818031549453735, -1.7656563520431519]
@@ -160,8 +160,8 @@ def test_arrays_that_do_not_fit_the_card_are_refused(small, path) -> None:
 
 
 def test_a_newer_format_asks_for_an_update(small, path) -> None:
-    write(small.model, path, format_version=FORMAT_VERSION + 1)
-    assert f"format version {FORMAT_VERSION + 1}" in refusal(path)
+    write(small.model, path, format_version=FORMAT_VERSIONS[-1] + 1)
+    assert f"format version {FORMAT_VERSIONS[-1] + 1}" in refusal(path)
     assert "update fcnet" in refusal(path)
 
 

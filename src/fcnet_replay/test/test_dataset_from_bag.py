@@ -13,7 +13,7 @@ from made_bag import stood_before, text
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from fcnet_core.policy import SequencePolicy
+from fcnet_core.policy import load_policy
 from fcnet_replay.datasets.validation import faults
 
 Edit = Callable[[list[Any]], list[Any]]
@@ -51,7 +51,8 @@ def test_a_walk_becomes_what_the_policy_saw_and_the_targets_that_were_sent(bag, 
     data = converted(tmp_path, bag())
     (shard,) = data.shards
     assert shard.action.shape == (1, 199, 12) and episodes(data) == [199]
-    again = SequencePolicy(model).actions(np.array(shard.observation[0]))
+    policy = load_policy(model)
+    again = np.stack([policy.step(row) for row in np.array(shard.observation[0])])
     limited = np.clip(again, robot.lower, robot.upper)
     near = np.abs(np.diff(shard.action[0], axis=0)).max(axis=1) < 0.5  # elsewhere the slew limit changed the target
     np.testing.assert_allclose(shard.action[0, 1:][near], limited[1:][near], atol=1e-5)

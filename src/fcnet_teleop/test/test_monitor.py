@@ -213,7 +213,7 @@ def test_a_pose_is_published(monitor, client):
 
 def test_buttons_move_a_real_controller_and_the_stop_needs_no_page(monitor, start, client):
     module = "fcnet_controller.controller_node"
-    controller = start(module, runtime="numpy", auto_activate=True, stand_up_time=0.5, state_timeout=1.0)
+    controller = start(module, auto_activate=True, stand_up_time=0.5, state_timeout=1.0)
     wait_until(lambda: monitor.status.get("mode") == Mode.PASSIVE, "the mode")
     wait_until(lambda: press(monitor, client, "stand_up") and client.mode == Mode.STANDING, "the robot standing")
     wait_until(lambda: "standing up" in " ".join(monitor.status["responses"]), "the controller's response")

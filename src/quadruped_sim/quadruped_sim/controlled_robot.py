@@ -19,7 +19,7 @@ from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS
 
 def controller_of(robot: Robot, state: RobotState, model: PolicyModel | None = None) -> Controller:
     """Return a controller with the period of the simulation; without a model it only stands up and lies down."""
-    policy = load_policy(model, "numpy") if model else None
+    policy = load_policy(model) if model else None
     shaper = model.command_shaper() if model else CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
     return Controller(robot, state, PolicyRunner(policy, shaper, JointLimiter(robot, CONTROL_PERIOD)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot, load_robot
@@ -55,4 +57,5 @@ def standing_policy(aliengo: Robot) -> PolicyModel:
 def teacher(aliengo: Robot) -> PolicyModel:
     """A teacher with random weights."""
     config, rng = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=(16,)), np.random.default_rng(0)
-    return _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
+    policy = _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
+    return replace(policy, step=exported_step(config))

@@ -61,7 +61,7 @@ def test_it_shows_a_policy_what_the_robot_shows_it() -> None:
 
 def test_a_policy_of_the_suite_walks_in_it_and_earns_more_than_a_robot_that_stands() -> None:
     env = gymnasium.make("fcnet/Aliengo-v0", terrain="rough", commands={"vx": 0.6})
-    policy = load_policy("aliengo", "numpy")
+    policy = load_policy("aliengo")
     returns = []
     for act in (policy.step, lambda seen: STAND):
         seen, earned = env.reset(seed=2)[0], 0.0

@@ -24,7 +24,7 @@ LIBRARIES = ("fcnet_core", "fcnet_replay", "quadruped_sim")
 CORE_ALONE = """
 import sys
 from fcnet_core import load_policy
-assert load_policy("aliengo", "numpy").step([0.0] * 70).shape == (12,)
+assert load_policy("aliengo").step([0.0] * 70).shape == (12,)
 unwanted = {"torch", "onnx", "rclpy", "mujoco", "gymnasium", "fcnet_replay", "quadruped_sim"} & set(sys.modules)
 assert not unwanted, unwanted
 """
@@ -32,7 +32,7 @@ WALK = """
 import gymnasium
 import quadruped_sim.environments
 from fcnet_core import load_policy
-policy, env = load_policy("aliengo", "numpy"), gymnasium.make("fcnet/Aliengo-v0", terrain="rough")
+policy, env = load_policy("aliengo"), gymnasium.make("fcnet/Aliengo-v0", terrain="rough")
 observation, _ = env.reset(seed=0)
 for _ in range(20):
     observation, reward, fell, *_ = env.step(policy.step(observation))

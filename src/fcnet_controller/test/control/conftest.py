@@ -19,7 +19,7 @@ class RecordingPolicy:
     """The real policy, which also records its observations."""
 
     def __init__(self, model):
-        self._policy = load_policy(model, "numpy")
+        self._policy = load_policy(model)
         self.observations = []
         self.resets = 0
         self.fixed_action = None

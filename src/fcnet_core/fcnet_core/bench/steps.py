@@ -12,23 +12,22 @@ from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Call, Pace, interleave
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies import policy_type
 from fcnet_core.policy import Policy, load_policy
 
 AGREEMENT = 1e-4  # [rad] between forms in single precision: the state of the published form drifts
 HALF_AGREEMENT = 1e-2  # [rad] of the form in half precision, whose weights are rounded
 OBSERVATIONS = 50
-NUMPY, PUBLISHED, HALF = "NumPy", "published eager", "numba, fp16 weights"
+ONNX, PUBLISHED, HALF = "ONNX Runtime", "published eager", "numba, fp16 weights"
 
 
 def forms(model: PolicyModel) -> dict[str, Policy]:
-    """Return the policy in every form, the reference of durations first: the published step for FCNet, else NumPy."""
+    """Return the policy in every form, the reference of durations first: the published step for FCNet, else ONNX."""
     published: dict[str, Policy] = {PUBLISHED: PublishedStep(model)} if model.card.policy_type == "fcnet" else {}
-    return published | {
-        NUMPY: load_policy(model, "numpy"),
-        "ONNX Runtime": load_policy(model, "onnx"),
-        "numba": load_policy(model, "numba"),
-        HALF: load_policy(model.in_half_precision(), "numba"),
-    }
+    policies = published | {ONNX: load_policy(model, "onnx")}
+    if "numba" in policy_type(model.card.policy_type).runtimes:
+        policies |= {"numba": load_policy(model, "numba"), HALF: load_policy(model.in_half_precision(), "numba")}
+    return policies
 
 
 def observations(model: PolicyModel) -> Single:
@@ -39,12 +38,12 @@ def observations(model: PolicyModel) -> Single:
 
 
 def check_agreement(policies: Mapping[str, Policy], seen: Single) -> None:
-    """Raise FcnetError unless all forms compute the actions of the NumPy form."""
+    """Raise FcnetError unless all forms compute the actions of ONNX Runtime."""
     actions = {name: np.array([policy.step(row) for row in seen]) for name, policy in policies.items()}
     for name, action in actions.items():
-        difference = np.abs(action - actions[NUMPY]).max()
+        difference = np.abs(action - actions[ONNX]).max()
         if difference > (HALF_AGREEMENT if name == HALF else AGREEMENT):
-            raise FcnetError(f"{name} differs from {NUMPY} by {difference:.1e} rad: its duration has no meaning")
+            raise FcnetError(f"{name} differs from {ONNX} by {difference:.1e} rad: its duration has no meaning")
 
 
 def time_forms(model: PolicyModel, pace: Pace) -> ResultTable:

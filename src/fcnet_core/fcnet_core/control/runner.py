@@ -14,7 +14,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import MeasuredState, assemble_observation
-from fcnet_core.policy import LoadedPolicy, Policy, SequencePolicy
+from fcnet_core.policy import LoadedPolicy, Policy, load_policy
 from fcnet_core.robot import Robot
 
 REST = 1e-3  # [m/s, rad/s, m, rad] a smaller setpoint counts as zero
@@ -157,12 +157,16 @@ def observation_of(state: MeasuredState, last_sent: Array, command: Array) -> Si
 def recorded_targets(
     model: PolicyModel, robot: Robot, period: float, observations: Single, last_sent: Array, cold: Mask
 ) -> Array:
-    """Return the targets (K, 12) [rad] that a runner sends in K recorded steps, computed for all steps at once.
+    """Return the targets (K, 12) [rad] that a runner sends in K recorded steps.
 
     period [s] of the control cycles; last_sent: recorded targets before each step (K, 12) [rad]; cold (K,): steps that
     start without memory, as the first one does.
     """
-    policy, limiter = SequencePolicy(model), JointLimiter(robot, period, len(observations))
+    policy, limiter = load_policy(model), JointLimiter(robot, period, len(observations))
     limiter.start(last_sent)
-    starts = np.flatnonzero(cold[1:]) + 1
-    return limiter.limit(np.concatenate([policy.actions(part) for part in np.split(observations, starts)]))
+    actions = np.empty(last_sent.shape)
+    for step, observation in enumerate(observations):
+        if cold[step]:
+            policy.reset()
+        actions[step] = policy.step(observation)
+    return limiter.limit(actions)

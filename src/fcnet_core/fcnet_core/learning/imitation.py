@@ -25,6 +25,7 @@ from fcnet_core.learning.trainer import ALONE, Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
 from fcnet_core.observation import ARRAYS, LAYOUT
 from fcnet_core.policies import policy_type
+from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
 from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
 
@@ -77,7 +78,7 @@ class Imitation:
             kind, config = self.config.policy_type, self.config.policy_config
             card = PolicyCard(robot=self.data.manifest.robot, policy_type=kind, config=config, **facts)
         weights = {name: weight.cpu().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
-        return PolicyModel(card, weights, dict(normalisation.scales))
+        return PolicyModel(card, weights, dict(normalisation.scales), exported_step(self.config.policy_config))
 
     @cached_property
     def _envelope(self) -> Envelope | None:

@@ -155,7 +155,7 @@ class Trainer:
         observation, target, valid = self._batch(self.progress.step)
         (steps,) = self._processes.sum(valid.sum().item())
         with self._autocast():
-            output = self._parallel(observation)
+            output, _ = self._parallel(observation)
         loss = summed_error(output, target, valid, self.config.loss) / steps
         self._optimiser.zero_grad()
         (loss * self._processes.count).backward()  # the processes average their gradients
@@ -185,7 +185,7 @@ class Trainer:
             for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed, share):
                 observation, target, valid = self._placed(self._tensors(batch))
                 with self._autocast():
-                    output = self.network(observation)
+                    output, _ = self.network(observation)
                 square = ((output - target) * scale).square().mean(-1)
                 error += (square * valid).sum().item()
                 count += valid.sum().item()

@@ -2,8 +2,8 @@
 
 A policy type is a package whose `POLICY` names its parts. No code outside that package names it: model files, training,
 replay, evaluation and export find it by the `policy_type` of a model file or a training configuration. A part is named
-"module:attribute", relative to the package, and imported at its first use, so torch, numba and onnx are loaded only if
-they are needed.
+"module:attribute", relative to the package, and imported at its first use, so torch and numba are loaded only if they
+are needed.
 """
 
 from __future__ import annotations
@@ -88,26 +88,19 @@ def check_heads(heads: int, width: int, name: str = "hidden") -> None:
 class PolicyType:
     """The parts of one architecture, each as "module:attribute". policies/mlp is a short example.
 
-    network: torch module of a config, causal: (B, T, ...) normalised observations -> (B, T, action).
-    step: policy.NetworkStep, the network in NumPy for any number of robots.
-    sequence: class of a PolicyModel; `run` maps recorded normalised observations (T, ...) to normalised actions
-    (T, action).
-    numba: returns compiled step, weights and memory of a PolicyModel for policy.CompiledRuntime; optional.
-    onnx: adds a step of a PolicyModel to an onnx_graph.GraphBuilder; optional.
+    network: network.PolicyNetwork of a config, a torch module; its step is exported to ONNX.
+    numba: returns compiled_layers.CompiledStep of a PolicyModel and a number of robots; optional.
     """
 
     package: str
     config: type[PolicyConfig]
     network: str
-    step: str
-    sequence: str
     numba: str = ""
-    onnx: str = ""
 
     @property
     def runtimes(self) -> tuple[str, ...]:
-        """Names of its runtimes for one robot."""
-        return ("numpy", *(name for name in ("numba", "onnx") if getattr(self, name)))
+        """Names of its runtimes."""
+        return ("numba", "onnx") if self.numba else ("onnx",)
 
     def part(self, place: str) -> Any:
         """Import the class or function at "module:attribute" of the package."""
@@ -117,11 +110,6 @@ class PolicyType:
     def config_from(self, entries: Any) -> PolicyConfig:
         """Convert plain values to a configuration. Raises FcnetError."""
         return converted(entries, self.config)
-
-
-def own_type(package: str, config: type[PolicyConfig], network: str, onnx: str = "step:add_to_graph") -> PolicyType:
-    """Return the type of a policy of this package; its parts are in network.py, step.py and numba_step.py."""
-    return PolicyType(package, config, network, "step:Step", "step:Sequence", "numba_step:numba_step", onnx)
 
 
 @cache

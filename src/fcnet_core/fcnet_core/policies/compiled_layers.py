@@ -1,4 +1,4 @@
-"""The layers of layers.py compiled with numba, for vectors of one robot, without Python objects and without the GIL.
+"""Layers compiled with numba, for vectors of one robot, without Python objects and without the GIL.
 
 Reading weights takes most of a step's time. They are read once, in memory order; half precision halves that time and
 becomes float32 in registers. Sums may be reordered, but NaN and infinity keep their meaning.
@@ -7,9 +7,10 @@ becomes float32 in registers. Sums may be reordered, but NaN and infinity keep t
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,29 +19,32 @@ from numba.experimental import structref
 from numba.extending import intrinsic
 
 from fcnet_core.arrays import Floats, Single
-from fcnet_core.policies.layers import (
-    EPSILON,
-    GELU_DENOMINATOR,
-    GELU_LIMIT,
-    GELU_NUMERATOR,
-    GELU_TANH_CUBE,
-    GELU_TANH_SCALE,
-)
 from fcnet_core.policies.normalisation import Units
 from fcnet_core.policies.simd import LANES, entry, fetch, load, spread, store, whole
 
-P0, P1, P2, P3, P4, P5 = GELU_NUMERATOR
-Q0, Q1, Q2, Q3, Q4, Q5 = GELU_DENOMINATOR
-LIMIT, ZERO, HALF, ONE = GELU_LIMIT, np.float32(0), np.float32(0.5), np.float32(1)
-TANH_SCALE, TANH_CUBE = np.float32(GELU_TANH_SCALE), np.float32(GELU_TANH_CUBE)
+EPSILON = np.float32(1e-5)  # of layer_norm, as torch's default
+
+# GELU in its exact (erf) form, as a rational function that compiled loops evaluate quickly:
+# gelu(x) = x (1/2 + c P(c^2) / Q(c^2)) with c = x clipped to +-LIMIT. P / Q was fitted by iteratively reweighted
+# least squares to the normal distribution function minus 1/2; in float32 the result is within 3e-7 max(1, |x|) of the
+# exact value, the same as an exact formula that is rounded to float32 at every operation. scipy's erf takes 4 times
+# as long and cannot be called from compiled code without the GIL.
+LIMIT = np.float32(5.4)
+P0, P1, P2 = np.float32(3.9894205e-01), np.float32(3.4492053e-02), np.float32(4.7223987e-03)
+P3, P4, P5 = np.float32(1.7626610e-04), np.float32(6.4904007e-06), np.float32(2.2776980e-08)
+Q0, Q1, Q2 = np.float32(1.0), np.float32(2.5312305e-01), np.float32(2.9027889e-02)
+Q3, Q4, Q5 = np.float32(1.9254906e-03), np.float32(7.6510310e-05), np.float32(1.2086646e-06)
+# gelu_tanh(x) = x / 2 (1 + tanh(TANH_SCALE (x + TANH_CUBE x^3)))
+TANH_SCALE, TANH_CUBE = np.float32(math.sqrt(2 / math.pi)), np.float32(0.044715)
+Counts = npt.NDArray[np.int64]
+ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 EXP_LIMIT, LOG2_E, LN_2 = np.float32(87), np.float32(1.4426950408889634), np.float32(0.6931471805599453)
 E0, E1, E2 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1), np.float32(4.1665795894e-2)
 E3, E4, E5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
 PANEL = 8 * LANES  # rows of a matrix that are multiplied together
-TILE = 5  # rows whose products with one vector of a matrix are summed together
 AHEAD = 2048  # [bytes] from the multiplied entry to the prefetched one
 SOURCES = hashlib.sha256(
-    b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("compiled_layers", "layers", "simd"))
+    b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("compiled_layers", "simd"))
 )
 COMPILE: dict[str, Any] = {
     "nogil": True,
@@ -81,13 +85,22 @@ class StepDataType(types.StructRef):
 
 
 class StepData(structref.StructRefProxy):
-    """Arguments of a compiled step: `units` (Units), `weights` and `memory`, named tuples of arrays.
+    """Arguments of a compiled step: `units` (Units), `weights`, `memory` and `scratch`, arrays or named tuples of them.
 
     They are passed as one reference: passing some twenty arrays takes 1 us of every step.
     """
 
 
-structref.define_proxy(StepData, StepDataType, ["units", "weights", "memory"])
+structref.define_proxy(StepData, StepDataType, ["units", "weights", "memory", "scratch"])
+
+
+class CompiledStep(NamedTuple):
+    """The parts of a policy.CompiledRuntime. memory: arrays (B, ...) of B robots, zero after a reset."""
+
+    steps: Any
+    weights: Any
+    memory: Any
+    scratch: Any
 
 
 def stored(weight: Floats, half: bool) -> npt.NDArray[Any]:
@@ -149,42 +162,6 @@ def linear(x: Single, weight: Any, bias: Single, y: Single) -> None:
     add(bias, y)
 
 
-def stored_for_rows(weight: Floats, half: bool) -> npt.NDArray[Any]:
-    """Return matrices (..., outputs, inputs) in the order of `linear_rows`: groups of LANES rows, column by column."""
-    *leading, outputs, inputs = weight.shape
-    rows = np.zeros((*leading, whole(outputs), inputs), dtype=weight.dtype)
-    rows[..., :outputs, :] = weight
-    return stored(rows.reshape(*leading, -1, LANES, inputs), half).reshape(*leading, -1)
-
-
-@njit(**COMPILE)
-def linear_rows(x: Single, weight: Any, bias: Single, y: Single) -> None:
-    """Set every row of y to weight x + bias for the same row of x; weight as `stored_for_rows`.
-
-    Rows are whole TILES; those of y and the bias have whole vectors.
-    """
-    (rows, pitch), width = x.shape, y.shape[1]
-    inputs, flat = weight.size // width, x.ravel()
-    for lane in range(0, width, LANES):
-        for row in range(0, rows, TILE):
-            y0 = y1 = y2 = y3 = y4 = load(bias, lane)
-            first, place = row * pitch, lane * inputs
-            for column in range(first, first + inputs):
-                factor = load(weight, place)
-                y0 += spread(flat[column]) * factor
-                y1 += spread(flat[column + pitch]) * factor
-                y2 += spread(flat[column + 2 * pitch]) * factor
-                y3 += spread(flat[column + 3 * pitch]) * factor
-                y4 += spread(flat[column + 4 * pitch]) * factor
-                place += LANES
-            to = row * width + lane
-            store(y0, y, to)
-            store(y1, y, to + width)
-            store(y2, y, to + 2 * width)
-            store(y3, y, to + 3 * width)
-            store(y4, y, to + 4 * width)
-
-
 @njit(**COMPILE)
 def add(x: Single, y: Single) -> None:
     """Add x to y."""
@@ -210,7 +187,7 @@ def layer_norm(x: Single, weight: Single, bias: Single, y: Single) -> None:
 
 @njit(**COMPILE)
 def gelu(x: Single) -> None:
-    """Replace every entry by its GELU, see layers.py."""
+    """Replace every entry by its GELU."""
     for i in range(x.size):
         clipped = min(max(x[i], -LIMIT), LIMIT)
         z = clipped * clipped
@@ -246,7 +223,7 @@ def exponential(x: np.float32) -> np.float32:
 
 @njit(**COMPILE)
 def gelu_tanh(x: Single) -> None:
-    """Replace every entry by its GELU in the tanh approximation, x / (1 + exp(-2 u)), see layers.py."""
+    """Replace every entry by its GELU in the tanh approximation, x / (1 + exp(-2 u))."""
     for i in range(x.size):
         u = TANH_SCALE * x[i] * (ONE + TANH_CUBE * x[i] * x[i])
         x[i] /= ONE + exponential(-(u + u))

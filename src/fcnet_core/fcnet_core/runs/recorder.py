@@ -86,7 +86,10 @@ def recording(
 
     Raises FcnetError if the folder cannot be written.
     """
+    from fcnet_core.policies.export import exported_step
+
     config, progress, init = imitation.config, imitation.trainer.progress, imitation.init
+    exported_step(config.policy_config)  # cached: every policy of the run has it, and a fault shows before training
     facts = RunFacts(
         robot=imitation.data.manifest.robot,
         policy_type=config.policy_type,

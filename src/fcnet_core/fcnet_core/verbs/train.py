@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from fcnet_core.learning.processes import Processes
     from fcnet_core.learning.trainer import Progress
 
-PACKAGES = ("torch", "tensorboard")  # not installed on a robot
+PACKAGES = ("torch", "tensorboard", "onnxscript")  # not installed on a robot
 OUT_OF_MEMORY = ("allocate memory", "out of memory")  # in the messages of torch for processor and GPU
 INTERRUPTED = 130
 SUMMARY = "train a policy to imitate recorded behaviour"

@@ -12,7 +12,7 @@ import torch
 from policy_forms import untrained
 
 from fcnet_core.bench.eager import PublishedStep
-from fcnet_core.bench.steps import NUMPY, check_agreement, observations
+from fcnet_core.bench.steps import ONNX, check_agreement, observations
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import save_model
@@ -34,7 +34,7 @@ def one_thread() -> Iterator[None]:
 
 def test_the_published_form_steps_as_the_policy_does() -> None:
     model = untrained(FCNetConfig())
-    eager, policy = PublishedStep(model), load_policy(model, "numpy")
+    eager, policy = PublishedStep(model), load_policy(model)
     seen = np.random.default_rng(1).standard_normal((150, model.card.config.observation)).astype(np.float32)
     for _ in range(2):
         actions = np.array([eager.step(row) for row in seen])
@@ -45,13 +45,13 @@ def test_the_published_form_steps_as_the_policy_does() -> None:
 
 def test_forms_that_disagree_are_not_timed() -> None:
     model = untrained(SMALL)
-    policies = {NUMPY: load_policy(model, "numpy"), "another": load_policy(untrained(MLP), "numpy")}
+    policies = {ONNX: load_policy(model), "another": load_policy(untrained(MLP))}
     with pytest.raises(FcnetError, match="another"):
         check_agreement(policies, observations(model))
 
 
-def test_the_verb_compares_every_model_with_its_published_form_or_with_numpy(tmp_path: Path, capsys) -> None:
-    references = {str(tmp_path / "fcnet.safetensors"): "published eager", str(tmp_path / "mlp.safetensors"): NUMPY}
+def test_the_verb_compares_every_model_with_its_published_form_or_with_onnx_runtime(tmp_path: Path, capsys) -> None:
+    references = {str(tmp_path / "fcnet.safetensors"): "published eager", str(tmp_path / "mlp.safetensors"): ONNX}
     for name, config in zip(references, (SMALL, MLP), strict=True):
         save_model(untrained(config), Path(name))
     pace = ("--rounds", "2", "--steps", "3")
@@ -62,7 +62,9 @@ def test_the_verb_compares_every_model_with_its_published_form_or_with_numpy(tmp
         table = written[name]
         assert table["columns"][-1] == f"faster than {reference}" and "torch" in table["machine"]
         assert all(len(cells) == len(table["columns"]) for cells in table["rows"].values())
-        assert table["rows"][reference][-1] == "1.00 (1.00 to 1.00)" and "numba" in table["rows"]
+        assert table["rows"][reference][-1] == "1.00 (1.00 to 1.00)" and ("numba" in table["rows"]) == (
+            reference == "published eager"
+        )
     assert "published eager" in capsys.readouterr().out
     assert main(["bench", "step", name, *pace, "--json", "-"]) == 0
     assert list(json.loads(capsys.readouterr().out)) == [name]

@@ -267,9 +267,9 @@ def test_settings_that_do_not_fit_data_or_the_first_policy_are_refused(tiny_conf
 def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
     run = finished(Imitation(with_settings(tiny_config, observation_clip=1.5)))
     observation = np.array(run.data.shards[0].observation[0])  # much longer than the window
-    policy, normalisation = load_policy(run.policy(""), "numpy"), run.trainer.normalisation
+    policy, normalisation = load_policy(run.policy("")), run.trainer.normalisation
     with torch.no_grad():
-        output = run.trainer.network(torch.from_numpy(normalisation.input(observation[None])))[0].numpy()
+        output = run.trainer.network(torch.from_numpy(normalisation.input(observation[None])))[0][0].numpy()
     expected = normalisation.action(output)
     np.testing.assert_allclose([policy.step(row) for row in observation], expected, atol=5e-6)
 
@@ -286,7 +286,7 @@ def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config:
     settings = {"data": [str(tmp_path / "task")], "config": config, "observation_noise": {}}
     run = finished(Imitation(with_settings(tiny_config, **settings)))
     save_model(run.policy(""), tmp_path / "policy.safetensors")
-    policy = load_policy(tmp_path / "policy.safetensors", "numpy")
+    policy = load_policy(tmp_path / "policy.safetensors")
     assert policy.model.card.robot == "pendulum" and policy.step(np.zeros(5)).shape == (2,)
     assert main(["info", str(tmp_path / "policy.safetensors")]) == 0
     with pytest.raises(FcnetError, match=r"network's observation is float32 of shape \(70,\)"):

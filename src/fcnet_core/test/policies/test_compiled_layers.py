@@ -13,8 +13,7 @@ import pytest
 
 import fcnet_core
 from fcnet_core.model_file import save_model
-from fcnet_core.policies.compiled_layers import TILE, linear, linear_rows, stored, stored_for_rows
-from fcnet_core.policies.simd import whole
+from fcnet_core.policies.compiled_layers import linear, stored
 
 LOAD = """
 from fcnet_core.model_file import load_model
@@ -39,22 +38,6 @@ def test_a_linear_layer_is_that_of_numpy_and_writes_nothing_else(outputs: int, i
         assert np.isnan(space[outputs:]).all()
 
 
-@pytest.mark.parametrize("half", [False, True], ids=["float32", "fp16"])
-@pytest.mark.parametrize(("rows", "outputs", "inputs"), [(5, 1, 1), (10, 48, 16), (15, 130, 70), (20, 512, 128)])
-def test_a_linear_layer_of_several_rows_is_that_of_numpy(rows: int, outputs: int, inputs: int, half: bool) -> None:
-    random, width = np.random.default_rng(outputs), whole(outputs)
-    weight, x = (random.standard_normal(shape).astype(np.float32) for shape in ((2, outputs, inputs), (rows, inputs)))
-    bias = np.pad(random.standard_normal(outputs).astype(np.float32), (0, width - outputs))
-    space = np.full((rows + TILE, width), np.nan, dtype=np.float32)
-    wider = np.pad(x, ((0, 0), (0, 3)), constant_values=np.nan)  # more channels than the layer has inputs
-    matrices = stored_for_rows(weight, half)
-    for layer in range(2):
-        linear_rows(wider, matrices[layer], bias, space[:rows])
-        rounded = weight[layer].astype(np.float16 if half else np.float32).astype(float)
-        np.testing.assert_allclose(space[:rows, :outputs], x @ rounded.T + bias[:outputs], atol=1e-4, rtol=1e-5)
-        assert np.isnan(space[rows:]).all()
-
-
 @pytest.mark.parametrize("file", ["compiled_layers.py", "simd.py"])
 def test_a_step_that_was_compiled_before_a_layer_changed_is_not_used_any_more(small, tmp_path: Path, file: str) -> None:
     package = tmp_path / "fcnet_core"
@@ -65,7 +48,7 @@ def test_a_step_that_was_compiled_before_a_layer_changed_is_not_used_any_more(sm
     def compiled() -> int:
         """How many steps the cache holds when a policy has been loaded."""
         subprocess.run([sys.executable, "-c", LOAD], cwd=tmp_path, env=environment, check=True, timeout=300)
-        return len(list((tmp_path / "cache").rglob("*.step-*.nbc")))
+        return len(list((tmp_path / "cache").rglob("*.steps-*.nbc")))
 
     assert [compiled(), compiled()] == [1, 1]
     with (package / "policies" / file).open("a") as changed:

@@ -1,37 +1,57 @@
-"""The runtimes of the Fourier Controller Network are the published network, and its spectra are the published ones."""
+"""The runtimes of the Fourier Controller Network are the published network, and its spectra do not drift."""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from policy_forms import every_form
+from dataclasses import replace
 
+import numpy as np
+import torch
+from policy_forms import every_form, network_of, steps_of_network
+
+from fcnet_core.policies.export import exported_step
 from fcnet_core.policy import LoadedPolicy, load_policy
 
+STEPS = 100_000  # half an hour at 50 Hz
 
-def numba_spectra(policy: LoadedPolicy) -> np.ndarray:
-    """Spectral states (L, m, d), complex."""
-    parts = np.moveaxis(policy.runtime.memory.spectrum, 1, 3)  # (L, m, 2, d / LANES, LANES)
+
+def spectra(policy: LoadedPolicy) -> np.ndarray:
+    """Spectral states (L, m, d) of a compiled step, complex."""
+    parts = np.moveaxis(policy.runtime.memory.spectrum[0], 1, 3)  # (L, m, 2, d / LANES, LANES)
     real, imaginary = np.moveaxis(parts.reshape(*parts.shape[:3], -1), 2, 0)[..., : policy.model.card.config.hidden]
     return real + 1j * imaginary
 
 
-def numpy_spectra(policy: LoadedPolicy) -> np.ndarray:
-    return policy.runtime.network.memory.spectrum[:, 0]
-
-
-@every_form
+@every_form("fcnet")
 def test_the_outputs_are_those_of_the_published_network_far_beyond_its_window(form, golden) -> None:
+    model = replace(golden.model, step=exported_step(golden.model.card.config))
     for observations, outputs in zip(golden.observation, golden.output, strict=True):
-        np.testing.assert_allclose(form(golden.model, observations), outputs, atol=3e-6, rtol=0)
+        np.testing.assert_allclose(form(model, observations), outputs, atol=3e-6, rtol=0)
+        np.testing.assert_allclose(steps_of_network(model, observations[:100]), outputs[:100], atol=3e-6, rtol=0)
 
 
-@pytest.mark.parametrize(("runtime", "spectra"), [("numba", numba_spectra), ("numpy", numpy_spectra)])
-def test_the_spectra_are_those_of_the_published_network(runtime, spectra, golden) -> None:
-    for sequence, observations in enumerate(golden.observation):
-        policy = load_policy(golden.model, runtime)
-        for step, observation in enumerate(observations, start=1):
-            policy.step(observation)
-            if step in golden.spectra:
-                published = golden.spectra[step][:, sequence]  # float32, with the errors of 200 float32 steps
-                np.testing.assert_allclose(spectra(policy), published, atol=1e-5 * np.abs(published).max(), rtol=0)
+@torch.no_grad()
+def test_the_spectra_are_those_of_the_published_network(golden) -> None:
+    policy = load_policy(golden.model, "numba")
+    for step, observation in enumerate(golden.observation[0], start=1):
+        policy.step(observation)
+        if step in golden.spectra:
+            published = golden.spectra[step][:, 0]  # float32, with the errors of 200 float32 steps
+            seen = torch.from_numpy(golden.observation[:1, :step])
+            _, state = network_of(golden.model)(seen)
+            ours = (state["real"] + 1j * state["imaginary"])[0].numpy()
+            for found in (spectra(policy), ours):
+                np.testing.assert_allclose(found, published, atol=1e-5 * np.abs(published).max(), rtol=0)
+
+
+def test_after_half_an_hour_the_sliding_dft_is_that_of_its_window(small) -> None:
+    policy, fresh = load_policy(small.model, "numba"), load_policy(small.model, "numba")
+    observations = np.random.default_rng(11).standard_normal((STEPS, 11)).astype(np.float32)
+    memory, config = int(small.model.card.memory), small.model.card.config
+    for observation in observations[: -memory - 1]:
+        policy.step(observation)
+    for observation in observations[-memory - 1 :]:
+        action, expected = policy.step(observation), fresh.step(observation)
+    np.testing.assert_allclose(action, expected, atol=1e-6, rtol=0)
+    oldest_first = np.roll(policy.runtime.memory.inputs[0], -(STEPS % config.window), axis=1).astype(np.float64)
+    exact = np.fft.fft(oldest_first, axis=1)[:, : config.modes, : config.hidden]  # (L, m, d)
+    assert np.abs(spectra(policy) - exact).max() < 1e-9

@@ -1,29 +1,37 @@
-"""What every registered policy does in every form; a new folder under policies/ is held to it without a change here."""
+"""What every registered policy does in every form; a new folder under policies/ is held to it without a change here.
+
+The reference is the torch network in float64. The forms are its whole sequence, its parts, its steps, and the runtimes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from msgspec import structs
+from policy_forms import forms_of, network_of, parallel, stepped
 
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
 from fcnet_core.observation import MeasuredState
 from fcnet_core.policies import policy_type, policy_type_names
-from fcnet_core.policy import SequencePolicy, load_policy
+from fcnet_core.policies.export import exported_step
+from fcnet_core.policies.network import advanced
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 
 BATCH = 4
-TOLERANCE = 2e-6  # rad, between float32 forms of one policy
-Form = Callable[[PolicyModel, np.ndarray], np.ndarray]  # observations (T, n), the first after a reset -> actions (T, a)
+EXACT = 1e-9  # between forms of the network in float64
+TOLERANCE = 2e-6  # [rad] between float32 and the reference
+STEPS = 150
 
 
+@cache
 def model_of(name: str, **card: object) -> PolicyModel:
     """An untrained policy of the type, with units like those of real data."""
     kind, rng = policy_type(name), np.random.default_rng(7)
@@ -39,10 +47,8 @@ def model_of(name: str, **card: object) -> PolicyModel:
             "action_mean": rng.normal(0, 0.8, config.action).astype(np.float32),
             "action_scale": rng.uniform(0.1, 0.5, config.action).astype(np.float32),
         },
+        exported_step(config),
     )
-
-
-MODELS = {name: model_of(name) for name in policy_type_names()}
 
 
 def observations(model: PolicyModel, steps: int, seed: int = 0) -> np.ndarray:
@@ -50,129 +56,115 @@ def observations(model: PolicyModel, steps: int, seed: int = 0) -> np.ndarray:
     return (model.scales["observation_mean"] + 2 * model.scales["observation_std"] * noise).astype(np.float32)
 
 
-def network(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
-    """The parallel form that is trained; it knows no resets."""
-    kind = policy_type(model.card.policy_type)
-    module = kind.part(kind.network)(model.card.config)
-    module.load_state_dict({name: torch.from_numpy(weight) for name, weight in model.weights.items()})
-    with torch.no_grad():
-        output = module(torch.from_numpy(model.normalisation.input(seen))[None])[0].numpy()
-    return model.normalisation.action(output)
+def reference(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
+    """The actions of the network in float64, over a whole sequence; it knows no resets."""
+    return model.normalisation.action(parallel(model, model.normalisation.input(seen)))
 
 
-def single(runtime: str) -> Form:
-    def steps(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
-        policy = load_policy(model, runtime)
-        return np.stack([policy.step(row) for row in seen])
-
-    return steps
-
-
-def one_of_a_batch(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
-    """The actions of one robot; its neighbours see something else."""
-    policy = load_policy(model, batch=3)
-    return np.stack([policy.step(np.stack([row * np.float32(0.5), row, -row]))[1] for row in seen])
-
-
-def forms(name: str) -> dict[str, Form]:
-    found: dict[str, Form] = {runtime: single(runtime) for runtime in policy_type(name).runtimes}
-    return found | {"batch": one_of_a_batch, "sequence": lambda model, seen: SequencePolicy(model).actions(seen)}
-
-
-every_policy = pytest.mark.parametrize("name", MODELS)
+NAMES = policy_type_names()
+every_policy = pytest.mark.parametrize("name", NAMES)
+every_runtime = pytest.mark.parametrize(("name", "runtime"), [(n, r) for n in NAMES for r in policy_type(n).runtimes])
 every_form = pytest.mark.parametrize(
-    ("name", "form"), [pytest.param(n, f, id=f"{n}-{key}") for n in MODELS for key, f in forms(n).items()]
+    ("name", "form"), [pytest.param(n, form, id=f"{n}-{key}") for n in NAMES for key, form in forms_of(n).items()]
 )
-every_runtime = pytest.mark.parametrize(("name", "runtime"), [(n, r) for n in MODELS for r in policy_type(n).runtimes])
 
 
 @every_policy
 def test_the_config_names_the_weights_of_the_network(name) -> None:
-    model = MODELS[name]
+    model = model_of(name)
     assert {key: weight.shape for key, weight in model.weights.items()} == model.card.config.weight_shapes()
 
 
 @every_policy
-def test_a_policy_runs_without_further_libraries(name) -> None:
-    assert "numpy" in policy_type(name).runtimes
-
-
-@pytest.mark.parametrize("name", ["body_transformer", "starformer", "transformer"])
-def test_heads_that_do_not_divide_the_channels_are_refused(name) -> None:
-    with pytest.raises(FcnetError, match="3 heads"):
-        policy_type(name).config_from({"heads": 3})
-
-
-@every_form
-def test_every_form_gives_what_the_network_gives_that_was_trained(name, form) -> None:
-    seen = observations(MODELS[name], 150)
-    np.testing.assert_allclose(form(MODELS[name], seen), network(MODELS[name], seen), atol=TOLERANCE, rtol=0)
-
-
-@every_form
-def test_in_half_precision_every_form_gives_what_the_rounded_network_gives(name, form) -> None:
-    half = MODELS[name].in_half_precision()
-    seen = observations(half, 150)
-    actions = form(half, seen)
-    np.testing.assert_allclose(actions, network(half, seen), atol=TOLERANCE, rtol=0)
-    difference = np.abs(actions - form(MODELS[name], seen)).max()
-    assert 0 < difference < 3e-3
-
-
-@every_form
-def test_a_sequence_longer_than_any_block_is_no_exception(name, form) -> None:
-    seen = observations(MODELS[name], 600)
-    reference = form(MODELS[name], seen)
-    np.testing.assert_allclose(reference, single("numpy")(MODELS[name], seen), atol=TOLERANCE, rtol=0)
+@torch.no_grad()
+def test_the_network_gives_the_same_for_a_whole_sequence_its_parts_and_its_steps(name) -> None:
+    model = model_of(name)
+    network, window = network_of(model).double(), model.card.config.window
+    seen = torch.from_numpy(observations(model, 2 * STEPS)).double().unflatten(0, (2, STEPS))
+    whole, _ = network(seen)
+    for sizes in ((1, 2, 40, STEPS - 43), (window + 3, STEPS - window - 3)):
+        state, parts = None, []
+        for part in seen.split(sizes, dim=1):
+            output, state = network(part, state)
+            parts.append(output)
+        torch.testing.assert_close(torch.cat(parts, dim=1), whole, atol=EXACT, rtol=0)
+    stepping, (_, later) = network.cold(2), network(seen[:, :50])
+    for step in range(STEPS):
+        if step >= 50:  # the memory of a sequence and that of steps are one
+            output, written = network.step(seen[:, step], later)
+            torch.testing.assert_close(output, whole[:, step], atol=EXACT, rtol=0)
+            later = advanced(later, written)
+        output, written = network.step(seen[:, step], stepping)
+        torch.testing.assert_close(output, whole[:, step], atol=EXACT, rtol=0)
+        stepping = advanced(stepping, written)
+    assert {key: value.shape for key, value in later.items()} == {key: v.shape for key, v in network.cold(2).items()}
 
 
 @every_policy
 def test_the_future_does_not_change_the_present(name) -> None:
-    seen = observations(MODELS[name], 60)
+    model = model_of(name)
+    seen = observations(model, 60)
     changed = seen.copy()
     changed[40:] += 1.0
-    before, after = network(MODELS[name], seen), network(MODELS[name], changed)
-    np.testing.assert_allclose(before[:40], after[:40], atol=TOLERANCE, rtol=0)
+    before, after = reference(model, seen), reference(model, changed)
+    np.testing.assert_allclose(before[:40], after[:40], atol=EXACT, rtol=0)
     assert np.abs(before[40] - after[40]).max() > 1e-4
 
 
 @every_form
-def test_reset_every_n_forgets_after_each_interval(name, form) -> None:
-    model = MODELS[name]
-    interval = model.card.config.window
-    resetting = replace(model, card=structs.replace(model.card, window_policy="reset_every_n"))
-    seen = observations(model, 3 * interval + 5)
-    parts = np.split(seen, range(interval, len(seen), interval))
-    expected = np.concatenate([network(model, part) for part in parts])
-    np.testing.assert_allclose(form(resetting, seen), expected, atol=TOLERANCE, rtol=0)
+def test_every_form_gives_what_the_network_gives_that_was_trained(name, form) -> None:
+    model = model_of(name)
+    seen = observations(model, 300)
+    np.testing.assert_allclose(form(model, seen), reference(model, seen), atol=TOLERANCE, rtol=0)
 
 
 @every_form
-def test_what_is_older_than_the_memory_leaves_no_trace(name, form) -> None:
-    model = MODELS[name]
+def test_in_half_precision_every_form_gives_what_the_rounded_network_gives(name, form) -> None:
+    model = model_of(name)
+    half, seen = model.in_half_precision(), observations(model, STEPS)
+    actions = form(half, seen)
+    np.testing.assert_allclose(actions, reference(half, seen), atol=TOLERANCE, rtol=0)
+    assert 0 < np.abs(actions - reference(model, seen)).max() < 3e-3
+
+
+@every_form
+def test_reset_every_n_forgets_after_each_interval(name, form) -> None:
+    model = model_of(name)
+    interval = model.card.config.window
+    resetting = replace(model, card=structs.replace(model.card, window_policy="reset_every_n"))
+    seen = observations(model, 2 * interval + 5)
+    expected = [reference(model, part) for part in np.split(seen, range(interval, len(seen), interval))]
+    np.testing.assert_allclose(form(resetting, seen), np.concatenate(expected), atol=TOLERANCE, rtol=0)
+
+
+@every_policy
+def test_what_is_older_than_the_memory_leaves_no_trace(name) -> None:
+    model = model_of(name)
     if not np.isfinite(model.card.memory):
         pytest.skip("remembers without end")
     memory = int(model.card.memory)
     old, recent = observations(model, 20, seed=1), observations(model, memory + 3)
-    cold, warm = form(model, recent), form(model, np.concatenate([old, recent]))[20:]
-    if memory:
+    for form in forms_of(name).values():
+        cold, warm = form(model, recent), form(model, np.concatenate([old, recent]))[20:]
         assert np.abs(cold[0] - warm[0]).max() > 1e-3
-    np.testing.assert_allclose(cold[memory:], warm[memory:], atol=TOLERANCE, rtol=0)
+        np.testing.assert_allclose(cold[memory:], warm[memory:], atol=TOLERANCE, rtol=0)
 
 
 @every_runtime
 def test_reset_is_a_cold_start(name, runtime) -> None:
-    seen, policy = observations(MODELS[name], 40), load_policy(MODELS[name], runtime)
+    model = model_of(name)
+    seen, policy = observations(model, 40), load_policy(model, runtime)
     first = [policy.step(row) for row in seen]
     policy.reset()
-    np.testing.assert_allclose([policy.step(row) for row in seen], first, atol=1e-6, rtol=0)
+    np.testing.assert_array_equal([policy.step(row) for row in seen], first)
 
 
-@every_policy
+@every_runtime
 @pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
-def test_a_batch_equals_single_robots_that_are_reset_at_different_times(name, window_policy) -> None:
-    model = replace(MODELS[name], card=structs.replace(MODELS[name].card, window_policy=window_policy))
-    batch, singles = load_policy(model, batch=BATCH), [load_policy(model, "numpy") for _ in range(BATCH)]
+def test_a_batch_equals_single_robots_that_are_reset_at_different_times(name, runtime, window_policy) -> None:
+    model = model_of(name)
+    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
+    batch, singles = load_policy(model, runtime, BATCH), [load_policy(model, runtime) for _ in range(BATCH)]
     resets = np.random.default_rng(4).random((90, BATCH)) < 0.05
     for seen, mask in zip(observations(model, 90 * BATCH).reshape(90, BATCH, -1), resets, strict=True):
         batch.reset(mask)
@@ -184,16 +176,16 @@ def test_a_batch_equals_single_robots_that_are_reset_at_different_times(name, wi
 
 @every_runtime
 @pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e39])
-def test_a_bad_observation_is_refused_and_leaves_no_trace(name, runtime, window_policy, bad) -> None:
-    model = replace(MODELS[name], card=structs.replace(MODELS[name].card, window_policy=window_policy))
-    seen = observations(model, model.card.config.window + 3)
-    untouched, policy = load_policy(model, runtime), load_policy(model, runtime)
-    for row in seen:
-        poisoned = row.astype(np.float64)
-        poisoned[4] = bad
-        with pytest.raises(NonFiniteObservation, match="4"):
-            policy.step(poisoned)
+def test_a_bad_observation_is_refused_and_leaves_no_trace(name, runtime, window_policy) -> None:
+    model = model_of(name)
+    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
+    untouched, policy = (load_policy(model, runtime) for _ in range(2))
+    for row in observations(model, model.card.config.window + 3):
+        for bad in (np.nan, np.inf, -np.inf, 1e39):
+            poisoned = row.astype(np.float64)
+            poisoned[4] = bad
+            with pytest.raises(NonFiniteObservation, match="4"):
+                policy.step(poisoned)
         np.testing.assert_array_equal(policy.step(row), untouched.step(row))
 
 
@@ -208,12 +200,11 @@ def standing(velocity: float = 0.0) -> MeasuredState:
 
 
 @every_runtime
-@pytest.mark.parametrize("control_rate", [50.0, 500.0])
-@pytest.mark.parametrize("steps_before", [0, 3])
+@pytest.mark.parametrize(("control_rate", "steps_before"), [(50.0, 0), (500.0, 3)])
 def test_no_targets_are_given_from_a_bad_observation_until_a_step_succeeds(
     name, runtime, control_rate, steps_before
 ) -> None:
-    model = MODELS[name]
+    model = model_of(name)
     limiters = [JointLimiter(load_robot("aliengo"), 1.0 / control_rate) for _ in range(2)]
     runners = [PolicyRunner(load_policy(model, runtime), model.command_shaper(), limiter) for limiter in limiters]
     walking = np.array([0.5, *np.zeros(8)])
@@ -232,10 +223,11 @@ def test_no_targets_are_given_from_a_bad_observation_until_a_step_succeeds(
         np.testing.assert_array_equal(runner.targets(standing()), untouched.targets(standing()))
 
 
-@every_policy
-def test_one_bad_robot_is_named_and_the_whole_batch_left_untouched(name) -> None:
-    batch, untouched = load_policy(MODELS[name], batch=BATCH), load_policy(MODELS[name], batch=BATCH)
-    for seen in observations(MODELS[name], 20 * BATCH).reshape(20, BATCH, -1):
+@every_runtime
+def test_one_bad_robot_is_named_and_the_whole_batch_left_untouched(name, runtime) -> None:
+    model = model_of(name)
+    batch, untouched = (load_policy(model, runtime, BATCH) for _ in range(2))
+    for seen in observations(model, 20 * BATCH).reshape(20, BATCH, -1):
         bad = seen.copy()
         bad[2, 7] = np.nan
         with pytest.raises(NonFiniteObservation, match=r"\[2, 7\]"):
@@ -244,44 +236,46 @@ def test_one_bad_robot_is_named_and_the_whole_batch_left_untouched(name) -> None
 
 
 @every_runtime
-def test_an_observation_of_another_size_is_refused(name, runtime) -> None:
+def test_observations_of_any_size_and_actions_are_checked_and_owned(name, runtime) -> None:
+    model = model_of(name)
+    policy = load_policy(model, runtime)
     with pytest.raises(ValueError, match="shape"):
-        load_policy(MODELS[name], runtime).step(np.zeros(12, dtype=np.float32))
-
-
-@every_runtime
-def test_an_action_belongs_to_the_caller(name, runtime) -> None:
-    policy, (first, second) = load_policy(MODELS[name], runtime), observations(MODELS[name], 2)
+        policy.step(np.zeros(12, dtype=np.float32))
+    first, second = observations(model, 2)
     action = policy.step(first)
     copy = action.copy()
     policy.step(second)
     np.testing.assert_array_equal(action, copy)
-
-
-@every_runtime
-def test_the_largest_finite_observation_gives_a_finite_action(name, runtime) -> None:
-    policy = load_policy(MODELS[name], runtime)
-    huge = np.full(MODELS[name].card.config.observation, np.finfo(np.float32).max)
-    assert np.isfinite(policy.step(huge)).all()
-    assert np.isfinite(policy.step(-huge)).all()
+    huge = np.full(model.card.config.observation, np.finfo(np.float32).max)
+    assert np.isfinite(policy.step(huge)).all() and np.isfinite(policy.step(-huge)).all()
 
 
 @every_policy
-def test_an_empty_sequence_has_no_actions_and_one_that_is_not_finite_is_refused(name) -> None:
-    policy, seen = SequencePolicy(MODELS[name]), observations(MODELS[name], 4)
-    assert policy.actions(seen[:0]).shape == (0, MODELS[name].card.config.action)
-    seen[2, 5] = np.nan
-    with pytest.raises(NonFiniteObservation):
-        policy.actions(seen)
-
-
-@every_runtime
 @pytest.mark.parametrize("half", [False, True])
-def test_the_same_model_file_gives_the_same_numbers(name, runtime, half, tmp_path) -> None:
-    model = MODELS[name].in_half_precision() if half else MODELS[name]
+def test_the_same_model_file_gives_the_same_numbers(name, half, tmp_path) -> None:
+    model = model_of(name).in_half_precision() if half else model_of(name)
     save_model(model, tmp_path / "policy.safetensors")
     loaded = load_model(tmp_path / "policy.safetensors")
-    assert (loaded.fingerprint, loaded.half) == (model.fingerprint, half)
-    one, other = load_policy(model, runtime), load_policy(tmp_path / "policy.safetensors", runtime)
-    for row in observations(model, 20):
-        np.testing.assert_array_equal(one.step(row), other.step(row))
+    assert (loaded.fingerprint, loaded.half, loaded.card.format_version) == (model.fingerprint, half, 2)
+    for runtime in policy_type(name).runtimes:
+        seen = observations(model, 20)
+        np.testing.assert_array_equal(stepped(loaded, runtime, seen), stepped(model, runtime, seen))
+
+
+@every_policy
+def test_format_1_runs_if_there_is_a_compiled_step_and_else_says_how_to_convert(name, tmp_path) -> None:
+    model = replace(model_of(name), step=b"")
+    save_model(model, tmp_path / "policy.safetensors")
+    loaded = load_model(tmp_path / "policy.safetensors")
+    assert (loaded.fingerprint, loaded.card.format_version) == (model_of(name).fingerprint, 1)
+    if "numba" in policy_type(name).runtimes:
+        assert load_policy(loaded).step(observations(model, 1)[0]).shape == (12,)
+    else:
+        with pytest.raises(FcnetError, match="fcnet export FILE --format 2"):
+            load_policy(loaded)
+
+
+@pytest.mark.parametrize("name", ["body_transformer", "starformer", "transformer"])
+def test_heads_that_do_not_divide_the_channels_are_refused(name) -> None:
+    with pytest.raises(FcnetError, match="3 heads"):
+        policy_type(name).config_from({"heads": 3})

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
-import onnxruntime
 import pytest
 import torch
 
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
-from fcnet_core.policies.onnx_graph import onnx_graph
-from fcnet_core.policy import SequencePolicy, load_policy
+from fcnet_core.policies.export import exported_step
+from fcnet_core.policies.network import PolicyNetwork, advanced
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 
+Form = Callable[[PolicyModel, np.ndarray], np.ndarray]  # observations (T, n), the first after a reset -> actions (T, a)
 
-def model_of(config: PolicyConfig, weights: dict[str, np.ndarray]) -> PolicyModel:
+
+def model_of(config: PolicyConfig, weights: dict[str, np.ndarray], export: bool = True) -> PolicyModel:
     """A policy whose network sees observations as they are, and whose outputs are the actions."""
     return PolicyModel(
         card_for_robot(load_robot("aliengo"), config, observation_clip=1e6),
@@ -25,14 +29,16 @@ def model_of(config: PolicyConfig, weights: dict[str, np.ndarray]) -> PolicyMode
             "action_mean": np.zeros(config.action, np.float32),
             "action_scale": np.ones(config.action, np.float32),
         },
+        exported_step(config) if export else b"",
     )
 
 
-def untrained(config: PolicyConfig, seed: int = 3) -> PolicyModel:
+def untrained(config: PolicyConfig, seed: int = 3, export: bool = True) -> PolicyModel:
     torch.manual_seed(seed)
     kind = policy_type(policy_type_of(config))
     network = kind.part(kind.network)(config)
-    return model_of(config, {name: weight.numpy().copy() for name, weight in network.state_dict().items()})
+    weights = {name: weight.numpy().copy() for name, weight in network.state_dict().items()}
+    return model_of(config, weights, export)
 
 
 def loaded(network: torch.nn.Module, weights: dict[str, np.ndarray]) -> torch.nn.Module:
@@ -40,15 +46,15 @@ def loaded(network: torch.nn.Module, weights: dict[str, np.ndarray]) -> torch.nn
     return network
 
 
-def network_of(model: PolicyModel) -> torch.nn.Module:
+def network_of(model: PolicyModel) -> PolicyNetwork:
     kind = policy_type(model.card.policy_type)
     return loaded(kind.part(kind.network)(model.card.config), model.weights)
 
 
+@torch.no_grad()
 def parallel(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
-    """The network that is trained, over a whole sequence (T, observation)."""
-    with torch.no_grad():
-        return network_of(model)(torch.from_numpy(seen)[None])[0].numpy()
+    """The network in float64, over a whole sequence (T, observation)."""
+    return network_of(model).double()(torch.from_numpy(seen).double()[None])[0][0].numpy()
 
 
 def noise(model: PolicyModel, *leading: int) -> np.ndarray:
@@ -62,32 +68,35 @@ def stepped(model: PolicyModel, runtime: str, seen: np.ndarray) -> np.ndarray:
 
 
 def batched(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
-    policy = load_policy(model, batch=2)
-    return np.stack([policy.step(np.stack([-row, row]))[1] for row in seen])
+    """One of three robots that see different things."""
+    policy = load_policy(model, batch=3)
+    return np.stack([policy.step(np.stack([row * np.float32(0.5), row, -row]))[1] for row in seen])
 
 
-FORMS = {
-    "numpy": lambda model, seen: stepped(model, "numpy", seen),
+FORMS: dict[str, Form] = {
     "numba": lambda model, seen: stepped(model, "numba", seen),
     "onnx": lambda model, seen: stepped(model, "onnx", seen),
     "batch": batched,
-    "sequence": lambda model, seen: SequencePolicy(model).actions(seen),
 }
-every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
-def check_foreign_caller(model: PolicyModel, inputs: list[str]) -> None:
-    """The graph's inputs begin with these; to zero one robot's rows of its memory resets that robot."""
-    proto, memories = onnx_graph(model)
-    session = onnxruntime.InferenceSession(proto.SerializeToString())
-    assert [entry.name for entry in session.get_inputs()][: len(inputs)] == inputs
-    memory = {kept.name: np.repeat(kept.zeros(), 3, axis=0) for kept in memories}
-    reference, results = load_policy(model, batch=3), [kept.result for kept in memories]
-    for step, seen in enumerate(noise(model, 60, 3)):
-        if step % 17 == 8:
-            reference.reset(np.array([False, True, False]))
-            for array in memory.values():
-                array[1] = 0
-        action, *arrays = session.run(["action", *results], {"observation": seen, **memory})
-        memory = dict(zip(memory, arrays, strict=True))
-        np.testing.assert_allclose(action, reference.step(seen), atol=2e-6, rtol=0)
+@torch.no_grad()
+def steps_of_network(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
+    """The step that is exported, in float64."""
+    network = network_of(model).double()
+    state, outputs = network.cold(1), []
+    for row in torch.from_numpy(seen).double():
+        output, written = network.step(row[None], state)
+        state = advanced(state, written)
+        outputs.append(output[0].numpy())
+    return np.stack(outputs)
+
+
+def forms_of(name: str) -> dict[str, Form]:
+    """The forms of a policy type."""
+    return {form: run for form, run in FORMS.items() if form in (*policy_type(name).runtimes, "batch")}
+
+
+def every_form(name: str) -> pytest.MarkDecorator:
+    """Parametrise a test of one type with its forms."""
+    return pytest.mark.parametrize("form", forms_of(name).values(), ids=forms_of(name))

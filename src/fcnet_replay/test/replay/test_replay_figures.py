@@ -11,6 +11,7 @@ from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.names import Mode
 from fcnet_core.policies import policy_type, policy_type_names
+from fcnet_core.policies.export import exported_step
 from fcnet_core.policy import load_policy
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.metrics import body_motion, mode_times, smoothness, spectrum, timing, tracking_error
@@ -131,12 +132,13 @@ def test_a_policy_of_every_type_is_replayed_as_it_steps(evaluate, robot, kind) -
         card_for_robot(robot, config),
         {name: weight.numpy() for name, weight in weights.items()},
         {name: np.full(sizes[name], value, dtype=np.float32) for name, value in scales.items()},
+        exported_step(config),
     )
     run = evaluate().run
     replay = replay_policy(run, model, robot)
     steps = extract_steps(run, model.command_shaper())
     policy, last, most = (
-        load_policy(model, "numpy"),
+        load_policy(model),
         run.targets.position[steps.previous],
         robot.safety.max_target_rate * 0.02,
     )

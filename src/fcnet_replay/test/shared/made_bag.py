@@ -111,7 +111,7 @@ class MadeBag:
 
     def _steps(self) -> Messages:
         """Targets as a controller would have sent them, one cycle after the other."""
-        policy, period = load_policy(self.model, "numpy"), 1.0 / self.model.card.control_rate
+        policy, period = load_policy(self.model), 1.0 / self.model.card.control_rate
         shaper = self.model.command_shaper()
         orientation = np.array(list(_quaternion(self.roll).values()))
         times, last, sent_at = self.state_times(), self.robot.stand_pose, 0.001

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.observation import ACTION_SIZE
+from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot
 from quadruped_sim.teacher.groups import ACTION_UNIT
@@ -167,6 +168,5 @@ def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any]) ->
     }
     hidden = tuple(layer.out_features for layer in policy.actor_layers[:-1])
     config = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=hidden)
-    return PolicyModel(
-        card_for_robot(robot, config, observation_clip=OBSERVATION_CLIP, training=facts), weights, scales
-    )
+    card = card_for_robot(robot, config, observation_clip=OBSERVATION_CLIP, training=facts)
+    return PolicyModel(card, weights, scales, exported_step(config))

@@ -17,11 +17,9 @@ from msgspec import field
 from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Seed
-from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, check_heads, own_type, weights_and_biases
+from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
 from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
 from fcnet_core.robot import Robot
-
-EMPTY = -1e30  # added to the score of a masked pair, so its attention is 0
 
 
 class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
@@ -107,4 +105,4 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
             )
 
 
-POLICY = own_type(__name__, BodyTransformerConfig, "network:BodyTransformer")
+POLICY = PolicyType(__name__, BodyTransformerConfig, "network:BodyTransformer")

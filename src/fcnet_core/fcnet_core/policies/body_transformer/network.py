@@ -1,20 +1,19 @@
-"""The Body Transformer in PyTorch, on whole sequences, and the perceptron of the paper's comparison."""
+"""The Body Transformer in PyTorch, and the perceptron of the paper's comparison."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear, pad, relu
+from torch.nn.functional import linear, relu
 
 from fcnet_core.policies.attention import attention
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
+from fcnet_core.policies.network import StackedNetwork
 
 
-class BodyTransformer(nn.Module):
-    """Maps normalised observations (B, T, observation) to normalised actions (B, T, action), causally.
-
-    Observations before the sequence are zero, the mean. The published critic is this network with one joint per node:
-    a value is the mean of its outputs. Weights are initialised as in torch's layers.
+class BodyTransformer(StackedNetwork):
+    """The published critic is this network with one joint per node: a value is the mean of its outputs. Weights are
+    initialised as in torch's layers.
     """
 
     _attended: Tensor
@@ -22,7 +21,7 @@ class BodyTransformer(nn.Module):
     _action_nodes: Tensor
 
     def __init__(self, config: BodyTransformerConfig) -> None:
-        super().__init__()
+        super().__init__(config.window, config.observation)
         self.tokenizer = Tokenizer(config)
         shape = len(config.graph.nodes), config.hidden
         self.positions = nn.Parameter(0.02 * torch.randn(shape)) if config.positions else None
@@ -34,20 +33,27 @@ class BodyTransformer(nn.Module):
         self.register_buffer("_action_nodes", torch.from_numpy(config.graph.action_nodes), persistent=False)
         self.path_bias = nn.Parameter(torch.randn(int(config.graph.paths.max()) + 1)) if config.mask == "soft" else None
 
-    def forward(self, observation: Tensor) -> Tensor:
-        x = self.tokenizer(observation)  # (B, T, n, d)
+    def act(self, stacked: Tensor) -> Tensor:
+        x = self.tokenizer(stacked)  # (N, n, d)
         if self.positions is not None:
             x = x + self.positions
-        bias = None if self.path_bias is None else self.path_bias[self._paths]
-        for layer, masked in zip(self.layers, self._masked, strict=True):
-            x = layer(x, self._attended if masked else bias)
-        moved = x[..., self._action_nodes, :]  # (B, T, action, d)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, self.mask(index))
+        moved = x[:, self._action_nodes]  # (N, action, d)
         output: Tensor = (moved * self.detokenizer.weight).sum(-1) + self.detokenizer.bias
         return output
 
+    def mask(self, layer: int) -> Tensor | None:
+        """Return the pairs (n, n) that attend in a layer, numbers to add to their scores, or None: all attend."""
+        if self.path_bias is not None:
+            return self.path_bias[self._paths]
+        return self._attended if self._masked[layer] else None
+
 
 class Tokenizer(nn.Module):
-    """The linear layers of all nodes as one block matrix: observations (B, T, observation) to tokens (B, T, n, d)."""
+    """The linear layers of all nodes as one block matrix: stacked observations (N, window * observation) to tokens
+    (N, n, d).
+    """
 
     _entries: Tensor
     _nodes: Tensor
@@ -65,16 +71,15 @@ class Tokenizer(nn.Module):
         self.weight.data = (2 * torch.rand(self.weight.shape) - 1) * bounds[self._nodes].repeat(config.window)
         self.bias.data = (2 * torch.rand(self.bias.shape) - 1) * bounds[:, None]
 
-    def forward(self, observation: Tensor) -> Tensor:
-        d, (size, nodes), window = len(self.weight), self._sizes, self._window
-        seen = pad(observation, (0, 0, window - 1, 0)).unfold(1, window, 1).transpose(2, 3).flatten(2)
+    def forward(self, stacked: Tensor) -> Tensor:
+        d, (size, nodes), window = self.weight.shape[0], self._sizes, self._window
         block = self.weight.new_zeros(window, size, nodes, d)
-        block[:, self._entries, self._nodes] = self.weight.t().view(window, len(self._entries), d)
-        return linear(seen, block.view(window * size, nodes * d).t(), self.bias.flatten()).unflatten(-1, (nodes, d))
+        block[:, self._entries, self._nodes] = self.weight.t().view(window, -1, d)
+        return linear(stacked, block.view(window * size, nodes * d).t(), self.bias.flatten()).unflatten(-1, (nodes, d))
 
 
 class EncoderLayer(nn.Module):
-    """x = LN(x + Attention(x)), then x = LN(x + Perceptron(x)), on (B, T, n, d)."""
+    """x = LN(x + Attention(x)), then x = LN(x + Perceptron(x)), on (N, n, d)."""
 
     def __init__(self, config: BodyTransformerConfig) -> None:
         super().__init__()
@@ -91,28 +96,27 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
         """Return the layer's output. mask (n, n): pairs that attend, or numbers to add to the scores."""
-        qkv = self.qkv(x.flatten(0, 1)).unflatten(-1, (3, self.heads, -1))  # (N, n, 3, H, d / H)
+        qkv = self.qkv(x).unflatten(-1, (3, self.heads, -1))  # (N, n, 3, H, d / H)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
         mixed = attention(q, k, v, mask).transpose(1, 2).flatten(2)
-        x = self.norm1(x + self.project(mixed).view_as(x))
+        x = self.norm1(x + self.project(mixed))
         output: Tensor = self.norm2(x + self.contract(relu(self.expand(x))))
         return output
 
 
-class TokenPerceptron(nn.Module):
+class TokenPerceptron(StackedNetwork):
     """The perceptron of the paper's comparison: over all tokens, then one linear layer to the action."""
 
     def __init__(self, config: BodyTransformerConfig) -> None:
-        super().__init__()
+        super().__init__(config.window, config.observation)
         size = len(config.graph.nodes) * config.hidden
         self.tokenizer = Tokenizer(config)
         sizes = ((size, config.ffn_width), (config.ffn_width, config.ffn_width), (config.ffn_width, size))
         self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in sizes)
         self.detokenizer = nn.Linear(size, config.action)
 
-    def forward(self, observation: Tensor) -> Tensor:
-        """Return actions (B, T, action) for observations (B, T, observation)."""
+    def act(self, stacked: Tensor) -> Tensor:
         first, second, third = self.layers
-        x = third(relu(second(relu(first(self.tokenizer(observation).flatten(2))))))
+        x = third(relu(second(relu(first(self.tokenizer(stacked).flatten(1))))))
         output: Tensor = self.detokenizer(x)
         return output

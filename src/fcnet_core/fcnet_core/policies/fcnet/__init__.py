@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, own_type, weights_and_biases
+from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, weights_and_biases
 
 
 class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
@@ -48,4 +48,4 @@ class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         return shapes | weights_and_biases({"fc1": (self.decoder_hidden, d), "fc2": (self.action, self.decoder_hidden)})
 
 
-POLICY = own_type(__name__, FCNetConfig, "network:FourierControllerNetwork")
+POLICY = PolicyType(__name__, FCNetConfig, "network:FourierControllerNetwork", "numba_step:numba_step")

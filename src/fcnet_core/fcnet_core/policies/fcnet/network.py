@@ -1,7 +1,7 @@
-"""The Fourier Controller Network in PyTorch, in the form that trains fast.
+"""The Fourier Controller Network in PyTorch.
 
-Its causal spectral convolution (CSC) is computed as what it is, one causal filter of the window's length per channel
-(see spectral.py), so a training sequence may be longer than the window: the filter slides over it, as on the robot.
+On sequences, its causal spectral convolution (CSC) is computed as one causal filter of the window's length per channel
+(see spectral.py), so a sequence may be longer than the window. A step advances the spectrum by the Sliding DFT.
 """
 
 from __future__ import annotations
@@ -9,24 +9,21 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
-from fcnet_core.arrays import Floats
+from fcnet_core.policies.causal_filter import causal_filter
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.fcnet.spectral import inverse_dft_last, phase_table
-
-CHANNELS = 32  # transformed together on a processor
-DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster than by FFT: 4 to 5 times at 64 steps
+from fcnet_core.policies.network import PolicyNetwork, State, ring_of
 
 
-class FourierControllerNetwork(nn.Module):
-    """Maps normalised observations (B, T, observation) to normalised actions (B, T, action), causally, any T >= 1.
-
-    The first step of a sequence sees an empty window. Parameters carry the published names and initialisation.
+class FourierControllerNetwork(PolicyNetwork):
+    """Parameters carry the published names and initialisation. Memory: a ring (window, B, L d) of the inputs of all
+    CSCs, and the spectrum X of the window, real and imaginary parts (B, L, m, d), always float64: in float32 its error
+    grows with time (3e-4 of a spectrum after 1e6 steps).
     """
 
     def __init__(self, config: FCNetConfig) -> None:
@@ -37,11 +34,52 @@ class FourierControllerNetwork(nn.Module):
         self.fc1 = nn.Linear(config.hidden, config.decoder_hidden)
         self.fc2 = nn.Linear(config.decoder_hidden, config.action)
 
-    def forward(self, observation: Tensor) -> Tensor:
-        x = self.fc0(observation)  # (B, T, hidden)
-        for layer in self.fourier_layers:
-            x = layer(x)
-        return self.fc2(gelu(self.fc1(x)))
+    def cold(self, batch: int) -> State:
+        config = self.config
+        shape = batch, config.layers, config.modes, config.hidden
+        spectrum = {name: self.zeros(*shape).double() for name in ("real", "imaginary")}
+        return {"inputs": self.zeros(config.window, batch, config.layers * config.hidden), **spectrum}
+
+    def forward(self, observation: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        x, inputs = self.fc0(observation), []  # (B, T, hidden)
+        past = (
+            [None] * len(self.fourier_layers) if state is None else state["inputs"].chunk(len(self.fourier_layers), -1)
+        )
+        for layer, before in zip(self.fourier_layers, past, strict=True):
+            x, filtered = layer(x, before)
+            inputs.append(filtered)
+        kept = torch.cat([ring_of(rows, self.config.window) for rows in inputs], dim=-1)
+        real, imaginary = self._spectrum(kept)
+        return self.fc2(gelu(self.fc1(x))), {"inputs": kept, "real": real, "imaginary": imaginary}
+
+    def step(self, observation: Tensor, state: State) -> tuple[Tensor, State]:
+        x, rows, spectra = self.fc0(observation), [], []  # (B, hidden)
+        oldest = state["inputs"][0].chunk(len(self.fourier_layers), -1)
+        layer: Any  # a FourierLayer
+        for index, layer in enumerate(self.fourier_layers):
+            normed = layer.ln1(x)
+            change = (normed.double() - oldest[index].double())[:, None]
+            mixed, spectrum = layer.csc.slide(change, state["real"][:, index], state["imaginary"][:, index])
+            x = x + gelu(mixed.to(x))
+            x = x + layer.ffn(layer.ln2(x))
+            rows.append(normed)
+            spectra.append(spectrum)
+        real, imaginary = (torch.stack(parts, dim=1) for parts in zip(*spectra, strict=True))
+        written = {"inputs": torch.cat(rows, dim=-1), "real": real, "imaginary": imaginary}
+        return self.fc2(gelu(self.fc1(x))), written
+
+    @torch.no_grad()
+    def _spectrum(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return X (B, L, m, d), real and imaginary parts, of the last inputs (n, B, L d)."""
+        config, device = self.config, inputs.device
+        phases = torch.from_numpy(phase_table(config.window, config.modes)[:, ::-1].copy()).to(device)  # oldest first
+        shape = config.modes, inputs.shape[1], config.layers, config.hidden
+        with torch.autocast(device.type, enabled=False):
+            real, imaginary = (
+                (part.to(inputs) @ inputs.flatten(1)).view(shape).permute(1, 2, 0, 3).double()
+                for part in (phases.real, phases.imag)
+            )
+        return real, imaginary
 
 
 class FourierLayer(nn.Module):
@@ -54,9 +92,13 @@ class FourierLayer(nn.Module):
         self.ln2 = nn.LayerNorm(config.hidden)
         self.ffn = FeedForward(config.hidden)
 
-    def forward(self, x: Tensor) -> Tensor:
-        x = x + gelu(self.csc(self.ln1(x)))
-        return x + self.ffn(self.ln2(x))
+    def forward(self, x: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return the output (B, T, hidden), and the inputs of the CSC with the earlier ones (n, B, hidden) in front."""
+        inputs = self.ln1(x)
+        if before is not None:
+            inputs = torch.cat([before.transpose(0, 1).to(inputs), inputs], dim=1)
+        x = x + gelu(self.csc(inputs)[:, -x.shape[1] :])
+        return x + self.ffn(self.ln2(x)), inputs
 
 
 class FeedForward(nn.Module):
@@ -92,149 +134,22 @@ class CausalSpectralConvolution(nn.Module):
         imaginary = parts[:, 0, :, 1] + parts[:, 1, :, 0]
         return phases @ torch.cat([real, imaginary])
 
+    def slide(self, change: Tensor, real: Tensor, imaginary: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Return the output (B, d) of a step and its spectrum X <- u (X + change), whose parts are (B, m, d).
+
+        change (B, 1, d): newest less oldest input. In float64.
+        """
+        cosine, minus_sine = self._phases[0].to(real.device)[:, None].chunk(2)
+        sine, last = -minus_sine, self._last
+        real = real + change
+        turned = cosine * real - sine * imaginary, sine * real + cosine * imaginary
+        weights = (last.to(real.device) @ self.weights.double().flatten(2)).unflatten(-1, (-1, 2))  # (m, 2, d, 2)
+        for_real = weights[:, 0, :, 0] - weights[:, 1, :, 1]
+        for_imaginary = weights[:, 0, :, 1] + weights[:, 1, :, 0]
+        return (for_real * turned[0] - for_imaginary * turned[1]).sum(1), turned
+
     def forward(self, x: Tensor) -> Tensor:
         """Filter x (B, T, d) causally along T, in the weights' precision, also where products are in a lower one."""
         with torch.autocast(x.device.type, enabled=False):
             kernel = self.kernel()[: x.shape[1]]
-            direct = len(kernel) <= DIRECT_WINDOW and x.device.type == "cpu"
-            return (DirectFilter if direct else SpectralFilter).apply(x.to(kernel.dtype), kernel)
-
-
-class DirectFilter(torch.autograd.Function):
-    """y_t = sum_tau h[tau] x_{t - tau} per channel, for x (B, T, d) and h (n, d), tap by tap."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, h: Tensor) -> Tensor:
-        x, h = x.contiguous(), h.contiguous()
-        ctx.save_for_backward(x, h)
-        return torch.from_numpy(filter_causally(x.numpy(), h.numpy()))
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Correlate the gradient with h (for x) and with x (for h)."""
-        x, h = ctx.saved_tensors
-        for_x, for_h = filter_gradients(x.numpy(), h.numpy(), gradient.contiguous().numpy())
-        return torch.from_numpy(for_x), torch.from_numpy(for_h)
-
-
-class SpectralFilter(torch.autograd.Function):
-    """The same filter, n <= T, by real FFTs along T.
-
-    The backward pass is written by hand: it keeps x and h alone and needs three transforms, where differentiating
-    through the transforms would keep every spectrum. A processor takes CHANNELS at a time, whose spectra fit its cache:
-    a quarter less time at n = 1024, and a third of the memory.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, h: Tensor) -> Tensor:
-        """Filter; linear, because the transform is long enough for x and h together."""
-        ctx.save_for_backward(x, h)
-        steps, length = x.shape[1], fast_transform_length(x.shape[1] + h.shape[0] - 1)
-        y = torch.empty_like(x)
-        for some in channel_slices(x):
-            spectrum = torch.fft.rfft(x[..., some].transpose(1, 2), n=length)  # (B, channels, modes)
-            spectrum *= torch.fft.rfft(h[:, some].T, n=length)
-            y[..., some] = torch.fft.irfft(spectrum, n=length)[..., :steps].transpose(1, 2)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Correlate the gradient with h (for x) and with x (for h)."""
-        x, h = ctx.saved_tensors
-        steps, window = x.shape[1], h.shape[0]
-        length = fast_transform_length(steps + window - 1)
-        for_x, for_h = torch.empty_like(x), torch.empty_like(h)
-        for some in channel_slices(x):
-            spectrum = torch.fft.rfft(gradient[..., some].transpose(1, 2), n=length)
-            product = (torch.fft.rfft(x[..., some].transpose(1, 2), n=length).conj() * spectrum).sum(0)
-            for_h[:, some] = torch.fft.irfft(product, n=length)[:, :window].T
-            spectrum *= torch.fft.rfft(h[:, some].T, n=length).conj()
-            for_x[..., some] = torch.fft.irfft(spectrum, n=length)[..., :steps].transpose(1, 2)
-        return for_x, for_h
-
-
-def channel_slices(x: Tensor) -> list[slice]:
-    """The channels of x (..., d) that are transformed together."""
-    size = CHANNELS if x.device.type == "cpu" else x.shape[-1]
-    return [slice(start, start + size) for start in range(0, x.shape[-1], size)]
-
-
-def fast_transform_length(least: int) -> int:
-    """The smallest even product of the factors 2, 3 and 5 that is at least `least`: real FFTs are fast there."""
-    odd = [fives * threes for fives in (1, 5, 25) for threes in (1, 3, 9, 27)]
-    return min(factor * 2 ** max(1, math.ceil(math.log2(least / factor))) for factor in odd)
-
-
-# Causal filters computed tap by tap in compiled code: for windows up to about 256 steps faster than by FFT.
-#
-# Forward pass and both gradients are one and the same correlation, out[i] = sum_s k[s] z[i + s] with z zero from its
-# length on, once the sequences that run backwards in time are reversed:
-#
-#     y reversed          k = h            z = x reversed
-#     gradient for x      k = h            z = gradient for y
-#     gradient for h      k = the latter reversed, z = x reversed
-
-OUTPUTS, TAPS = 4, 8  # of one tile: measured the best of 2..8 by 4..16 on AVX2 and AVX-512 machines
-compiled = numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-
-
-@compiled
-def filter_causally(x: Floats, h: Floats) -> Floats:
-    """Filtered x: y_t = sum_tau h[tau] x_{t - tau} (B, T, d), for contiguous x (B, T, d) and h (n, d)."""
-    batch, steps, channels = x.shape
-    taps = _rows(h, False)
-    y = np.empty_like(x)
-    for b in range(batch):
-        out = np.zeros((steps + OUTPUTS, channels), x.dtype)
-        _correlate(out, steps, taps, len(h), _rows(x[b], True), steps)
-        for t in range(steps):
-            y[b, t] = out[steps - 1 - t]
-    return y
-
-
-@compiled
-def filter_gradients(x: Floats, h: Floats, gradient: Floats) -> tuple[Floats, Floats]:
-    """Gradients for x (B, T, d) and h (n, d) from that for y (B, T, d); all contiguous."""
-    batch, steps, channels = x.shape
-    window = len(h)
-    taps = _rows(h, False)
-    for_x = np.empty_like(x)
-    for_h = np.zeros((window + OUTPUTS, channels), x.dtype)
-    for b in range(batch):
-        out = np.zeros((steps + OUTPUTS, channels), x.dtype)
-        _correlate(out, steps, taps, window, _rows(gradient[b], False), steps)
-        for_x[b] = out[:steps]
-        _correlate(for_h, window, _rows(gradient[b], True), steps, _rows(x[b], True), steps)
-    return for_x, for_h[:window].copy()
-
-
-@compiled
-def _rows(sequence: Floats, backwards: bool) -> Floats:
-    """A copy of (T, d), reversed or not, with zeros behind it that a tile may read."""
-    steps, channels = sequence.shape
-    rows = np.zeros((steps + OUTPUTS + TAPS, channels), sequence.dtype)
-    for t in range(steps):
-        rows[t] = sequence[steps - 1 - t if backwards else t]
-    return rows
-
-
-@compiled
-def _correlate(out: Floats, outputs: int, k: Floats, taps: int, z: Floats, length: int) -> None:
-    """Add sum_s k[s] z[i + s] to out[i] for i < outputs (rounded up to whole tiles)."""
-    for i in range(0, outputs, OUTPUTS):
-        for s in range(0, min(taps, length - i), TAPS):
-            _tile(out[i : i + OUTPUTS], k[s : s + TAPS], z[i + s : i + s + OUTPUTS + TAPS - 1])
-
-
-@compiled
-def _tile(out: Floats, k: Floats, z: Floats) -> None:
-    """Four outputs of eight taps, written out so that each loaded value is used several times, 32 products in all."""
-    for c in range(out.shape[1]):
-        k0, k1, k2, k3, k4, k5, k6, k7 = k[0, c], k[1, c], k[2, c], k[3, c], k[4, c], k[5, c], k[6, c], k[7, c]
-        z0, z1, z2, z3, z4, z5 = z[0, c], z[1, c], z[2, c], z[3, c], z[4, c], z[5, c]
-        z6, z7, z8, z9, z10 = z[6, c], z[7, c], z[8, c], z[9, c], z[10, c]
-        y0 = out[0, c] + (k0 * z0 + k1 * z1 + k2 * z2 + k3 * z3 + k4 * z4 + k5 * z5 + k6 * z6 + k7 * z7)
-        y1 = out[1, c] + (k0 * z1 + k1 * z2 + k2 * z3 + k3 * z4 + k4 * z5 + k5 * z6 + k6 * z7 + k7 * z8)
-        y2 = out[2, c] + (k0 * z2 + k1 * z3 + k2 * z4 + k3 * z5 + k4 * z6 + k5 * z7 + k6 * z8 + k7 * z9)
-        y3 = out[3, c] + (k0 * z3 + k1 * z4 + k2 * z5 + k3 * z6 + k4 * z7 + k5 * z8 + k6 * z9 + k7 * z10)
-        out[0, c], out[1, c], out[2, c], out[3, c] = y0, y1, y2, y3
+            return causal_filter(x.to(kernel.dtype), kernel)

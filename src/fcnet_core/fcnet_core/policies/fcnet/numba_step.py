@@ -1,11 +1,11 @@
-"""One robot's policy compiled with numba, the default on a robot.
+"""The step compiled with numba, the default on a robot.
 
 Weights are float32; the spectral state is float64, because in float32 its error grows with time.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -15,6 +15,8 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.compiled_layers import (
     COMPILE,
     ZERO,
+    CompiledStep,
+    Counts,
     StepData,
     add,
     denormalise,
@@ -24,22 +26,81 @@ from fcnet_core.policies.compiled_layers import (
     normalise,
     stored,
 )
-from fcnet_core.policies.fcnet.step import Weights, fold
+from fcnet_core.policies.fcnet.spectral import folded_weights, phase_table
+from fcnet_core.policies.normalisation import Units
 from fcnet_core.policies.simd import LANES, fetch, load, narrowed, packed, spread, store, whole, widened
 
 
-class Memory(NamedTuple):
-    """Everything that changes from step to step, and the work space of a step."""
+class Weights(NamedTuple):
+    """A policy's weights, stacked by layer, with the spectral weights folded.
 
-    inputs: Single  # (L, n, d): ring of what entered each spectral convolution
-    spectrum: Array  # (L, d / LANES, m, 2, LANES): real and imaginary parts of X
-    scratch: Single  # (4, the largest of observation, d and decoder_hidden)
+    Arrays of L layers with d channels, m modes and window n; linear weights are (outputs, inputs).
+    Folding W into v leaves 603,532 of the 787,852 numbers of the legged configuration.
+    """
+
+    encoder_weight: Floats  # (d, observation)
+    encoder_bias: Floats  # (d,)
+    norm: Floats  # (L, 4, d): weight and bias of ln1, weight and bias of ln2
+    rotation: Array  # (2, m): real and imaginary parts of u_k
+    spectral_weight: Floats  # (L, 2, m, d): real and imaginary parts of v
+    ffn_weight: Floats  # (L, 2, d, d)
+    ffn_bias: Floats  # (L, 2, d)
+    decoder_weight: Floats  # (decoder_hidden, d)
+    decoder_bias: Floats  # (decoder_hidden,)
+    output_weight: Floats  # (action, decoder_hidden)
+    output_bias: Floats  # (action,)
+
+
+def fold(model: PolicyModel) -> Weights:
+    """Stack and fold the weights of a model, in float32; those of the Sliding DFT in float64."""
+    config = model.card.config
+    weights = {name: weight.astype(np.float32, copy=False) for name, weight in model.weights.items()}
+
+    def stacked(*names: str) -> Floats:
+        layers = range(config.layers)
+        return np.stack([np.stack([weights[f"fourier_layers.{layer}.{name}"] for name in names]) for layer in layers])
+
+    rotation = phase_table(config.window, config.modes)[:, 0]
+    folded = folded_weights(stacked("csc.weights")[:, 0], config.window)
+    return Weights(
+        encoder_weight=weights["fc0.weight"],
+        encoder_bias=weights["fc0.bias"],
+        norm=stacked("ln1.weight", "ln1.bias", "ln2.weight", "ln2.bias"),
+        rotation=np.stack([rotation.real, rotation.imag]),
+        spectral_weight=np.stack([folded.real, folded.imag], axis=1),
+        ffn_weight=stacked("ffn.fc1.weight", "ffn.fc2.weight"),
+        ffn_bias=stacked("ffn.fc1.bias", "ffn.fc2.bias"),
+        decoder_weight=weights["fc1.weight"],
+        decoder_bias=weights["fc1.bias"],
+        output_weight=weights["fc2.weight"],
+        output_bias=weights["fc2.bias"],
+    )
+
+
+class Memory(NamedTuple):
+    """The memory of B robots."""
+
+    inputs: Single  # (B, L, n, d): ring of what entered each spectral convolution
+    spectrum: Array  # (B, L, d / LANES, m, 2, LANES): real and imaginary parts of X
 
 
 @njit(cache=True, **COMPILE)
-def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
+def steps(observation: Single, action: Single, counts: Counts, data: StepData) -> bool:
+    """Make a step of each robot, see CompiledRuntime."""
+    memory = data.memory
+    for robot in range(counts.size):
+        seen, target, own = observation[robot], action[robot], Memory(memory.inputs[robot], memory.spectrum[robot])
+        if not step(seen, target, counts[robot], data.units, data.weights, own, data.scratch):
+            return False
+        counts[robot] += 1
+    return True
+
+
+@njit(**COMPILE)
+def step(
+    observation: Single, action: Single, count: int, units: Units, w: Weights, memory: Memory, scratch: Single
+) -> bool:
     """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
-    units, w, memory, scratch = data.units, data.weights, data.memory, data.memory.scratch
     d, slot = w.encoder_bias.size, count % memory.inputs.shape[1]  # the place of the oldest inputs
     hidden, normed, inner, scaled = scratch[0, :d], scratch[1, :d], scratch[2, :d], scratch[3, : observation.size]
     if not normalise(observation, units, scaled):
@@ -98,16 +159,16 @@ def by_lanes(spectral: Floats) -> Single:
     return np.ascontiguousarray(filled.reshape(layers, 2, modes, -1, LANES).transpose(0, 3, 2, 1, 4))
 
 
-def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
-    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
+def numba_step(model: PolicyModel, batch: int) -> CompiledStep:
+    """Return the compiled step of a model for `batch` robots."""
     config, weights = model.card.config, fold(model)
     width, widest = whole(config.hidden), whole(max(config.observation, config.hidden, config.decoder_hidden))
     memory = Memory(
-        inputs=np.zeros((config.layers, config.window, width), dtype=np.float32),
-        spectrum=np.zeros((config.layers, width // LANES, config.modes, 2, LANES)),
-        scratch=np.zeros((4, widest), dtype=np.float32),
+        inputs=np.zeros((batch, config.layers, config.window, width), dtype=np.float32),
+        spectrum=np.zeros((batch, config.layers, width // LANES, config.modes, 2, LANES)),
     )
     weights = weights._replace(spectral_weight=by_lanes(weights.spectral_weight))
     matrices = ("encoder_weight", "ffn_weight", "decoder_weight", "output_weight")
     weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
-    return step, Weights(*packed(list(weights))), Memory(*packed(list(memory)))
+    scratch = np.zeros((4, widest), dtype=np.float32)
+    return CompiledStep(steps, Weights(*packed(list(weights))), Memory(*packed(list(memory))), *packed([scratch]))

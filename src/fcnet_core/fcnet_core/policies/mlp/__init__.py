@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fcnet_core.policies import PolicyConfig, Shapes, Size, own_type, weights_and_biases
+from fcnet_core.policies import PolicyConfig, PolicyType, Shapes, Size, weights_and_biases
 
 
 class MLPConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
@@ -32,4 +32,4 @@ class MLPConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         return weights_and_biases({f"layers.{layer}": (outputs, inputs) for layer, (inputs, outputs) in layers})
 
 
-POLICY = own_type(__name__, MLPConfig, "network:WindowPerceptron")
+POLICY = PolicyType(__name__, MLPConfig, "network:WindowPerceptron")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, own_type, weights_and_biases
+from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, weights_and_biases
 
 Heads = Annotated[int, Meta(ge=1, le=8)]  # the slowest of 8 sums some 4,096 steps: in float32 to 3e-6
 
@@ -68,4 +68,4 @@ class RetNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         return shapes | {"decoder.layer_norm.weight": (d,)} | weights_and_biases({"predict_tgt": (self.action, d)})
 
 
-POLICY = own_type(__name__, RetNetConfig, "network:RetNet")
+POLICY = PolicyType(__name__, RetNetConfig, "network:RetNet")

@@ -27,12 +27,11 @@ from msgspec import Meta, Struct, field
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import LAYOUT
-from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, check_heads, own_type, weights_and_biases
+from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
 from fcnet_core.policies.body_transformer.graph import Entries, leg_graph
 from fcnet_core.robot import LEGS, Robot
 
 EXPANSION = 4  # inner width of a block's perceptron over that of its tokens
-EMPTY = -1e30  # added to the score of a masked pair, so its attention is 0
 LAST_ACTION = tuple(range(LAYOUT["last_action"].start, LAYOUT["last_action"].stop))
 Connection = Literal["layer_wise", "fusion", "pooled_only", "stack"]
 LONGEST_WINDOW = 1024  # [steps]; memory and time of a step grow with its square
@@ -171,4 +170,4 @@ def poolings(connection: Connection, layers: int) -> int:
     return 1 if connection == "stack" else layers
 
 
-POLICY = own_type(__name__, StarformerConfig, "network:Starformer", onnx="onnx_step:add_to_graph")
+POLICY = PolicyType(__name__, StarformerConfig, "network:Starformer")

@@ -16,7 +16,7 @@ In both window policies, training and all runtimes compute the same function:
 
 from __future__ import annotations
 
-from fcnet_core.policies import Layers, PolicyConfig, Shapes, Size, check_heads, own_type, weights_and_biases
+from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
 
 EXPANSION = 4  # inner width of a block's perceptron over `hidden`, as in GPT-2
 
@@ -59,4 +59,4 @@ class TransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         return weights_and_biases(linear | norms)
 
 
-POLICY = own_type(__name__, TransformerConfig, "network:CausalTransformer")
+POLICY = PolicyType(__name__, TransformerConfig, "network:CausalTransformer", "numba_step:numba_step")

@@ -1,18 +1,20 @@
-"""One robot's Transformer compiled with numba, the default on a robot."""
+"""The step compiled with numba, the default on a robot."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from fcnet_core.arrays import Single
+from fcnet_core.arrays import Floats, Single
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.compiled_layers import (
     COMPILE,
     ONE,
     ZERO,
+    CompiledStep,
+    Counts,
     StepData,
     add,
     denormalise,
@@ -23,23 +25,93 @@ from fcnet_core.policies.compiled_layers import (
     normalise,
     stored,
 )
+from fcnet_core.policies.normalisation import Units
 from fcnet_core.policies.simd import packed, whole
-from fcnet_core.policies.transformer.step import Weights, fold
+
+
+class Weights(NamedTuple):
+    """A policy's weights, stacked by layer, for L layers with d channels and H heads.
+
+    Linear weights are (outputs, inputs).
+    """
+
+    embed_weight: Floats  # (d, observation)
+    embed_bias: Floats  # (d,)
+    embed_norm: Floats  # (2, d): weight and bias
+    norm: Floats  # (L, 4, d): weight and bias of norm1, weight and bias of norm2
+    qkv_weight: Floats  # (L, 3 d, d)
+    qkv_bias: Floats  # (L, 3 d)
+    project_weight: Floats  # (L, d, d)
+    project_bias: Floats  # (L, d)
+    expand_weight: Floats  # (L, 4 d, d)
+    expand_bias: Floats  # (L, 4 d)
+    contract_weight: Floats  # (L, d, 4 d)
+    contract_bias: Floats  # (L, d)
+    final_norm: Floats  # (2, d): weight and bias
+    head_weight: Floats  # (action, d)
+    head_bias: Floats  # (action,)
+
+
+def fold(model: PolicyModel) -> Weights:
+    """Stack the weights of a model, in float32."""
+    config, weights = model.card.config, model.weights
+
+    def stacked(*names: str) -> Floats:
+        return np.stack([weights[name] for name in names]).astype(np.float32, copy=False)
+
+    def by_layer(name: str) -> Floats:
+        return stacked(*(f"stack.layers.{layer}.{name}" for layer in range(config.layers)))
+
+    norms = [by_layer(name) for name in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias")]
+    return Weights(
+        embed_weight=weights["embed.weight"].astype(np.float32),
+        embed_bias=weights["embed.bias"].astype(np.float32),
+        embed_norm=stacked("embed_norm.weight", "embed_norm.bias"),
+        norm=np.stack(norms, axis=1),
+        qkv_weight=by_layer("qkv.weight"),
+        qkv_bias=by_layer("qkv.bias"),
+        project_weight=by_layer("project.weight"),
+        project_bias=by_layer("project.bias"),
+        expand_weight=by_layer("expand.weight"),
+        expand_bias=by_layer("expand.bias"),
+        contract_weight=by_layer("contract.weight"),
+        contract_bias=by_layer("contract.bias"),
+        final_norm=stacked("stack.norm.weight", "stack.norm.bias"),
+        head_weight=weights["head.weight"].astype(np.float32),
+        head_bias=weights["head.bias"].astype(np.float32),
+    )
 
 
 class Memory(NamedTuple):
-    """Rings of keys and values, in which those of a step are a column, and the work space of a step."""
+    """The memory of B robots: rings of keys and values, in which those of a step are a column."""
 
-    ring: Single  # (L, 2, d, n): keys, values
+    ring: Single  # (B, L, 2, d, n): keys, values
+
+
+class Scratch(NamedTuple):
+    """The work space of a step."""
+
     shares: Single  # (H, n): of the steps in the ring
-    scratch: Single  # (5, the largest of observation and 4 d)
+    vectors: Single  # (5, the largest of observation and 4 d)
 
 
 @njit(cache=True, **COMPILE)
-def step(observation: Single, action: Single, count: int, data: StepData) -> bool:
+def steps(observation: Single, action: Single, counts: Counts, data: StepData) -> bool:
+    """Make a step of each robot, see CompiledRuntime."""
+    for robot in range(counts.size):
+        seen, target, ring = observation[robot], action[robot], data.memory.ring[robot]
+        if not step(seen, target, counts[robot], data.units, data.weights, ring, data.scratch):
+            return False
+        counts[robot] += 1
+    return True
+
+
+@njit(**COMPILE)
+def step(
+    observation: Single, action: Single, count: int, units: Units, w: Weights, ring: Single, work: Scratch
+) -> bool:
     """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
-    units, w, memory, scratch = data.units, data.weights, data.memory, data.memory.scratch
-    d = w.embed_bias.size
+    d, scratch = w.embed_bias.size, work.vectors
     hidden, normed, mixed = scratch[0, :d], scratch[1, :d], scratch[2, :d]
     qkv, inner, scaled = scratch[3, : 3 * d], scratch[4, : w.expand_bias.shape[1]], scratch[4, : observation.size]
     if not normalise(observation, units, scaled):
@@ -50,7 +122,7 @@ def step(observation: Single, action: Single, count: int, data: StepData) -> boo
         norm = w.norm[layer]
         layer_norm(hidden, norm[0], norm[1], normed)
         linear(normed, w.qkv_weight[layer], w.qkv_bias[layer], qkv)
-        attend(qkv, memory.ring[layer], count, memory.shares, mixed)
+        attend(qkv, ring[layer], count, work.shares, mixed)
         linear(mixed, w.project_weight[layer], w.project_bias[layer], normed)
         add(normed, hidden)
         layer_norm(hidden, norm[2], norm[3], normed)
@@ -99,14 +171,16 @@ def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> 
             y[c] = mixed / total
 
 
-def numba_step(model: PolicyModel) -> tuple[Any, Weights, Memory]:
-    """Return the compiled step, the weights and the cleared memory of a model, for CompiledRuntime."""
+def numba_step(model: PolicyModel, batch: int) -> CompiledStep:
+    """Return the compiled step of a model for `batch` robots."""
     config, weights = model.card.config, fold(model)
-    memory = Memory(
-        ring=np.zeros((config.layers, 2, config.hidden, config.window), dtype=np.float32),
+    memory = np.zeros((batch, config.layers, 2, config.hidden, config.window), dtype=np.float32)
+    scratch = Scratch(
         shares=np.zeros((config.heads, config.window), dtype=np.float32),
-        scratch=np.zeros((5, whole(max(config.observation, weights.expand_bias.shape[1]))), dtype=np.float32),
+        vectors=np.zeros((5, whole(max(config.observation, weights.expand_bias.shape[1]))), dtype=np.float32),
     )
     matrices = [f"{name}_weight" for name in ("embed", "qkv", "project", "expand", "contract", "head")]
     weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
-    return step, Weights(*packed(list(weights))), Memory(*packed(list(memory)))
+    return CompiledStep(
+        steps, Weights(*packed(list(weights))), Memory(*packed([memory])), Scratch(*packed(list(scratch)))
+    )

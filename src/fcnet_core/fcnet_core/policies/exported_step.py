@@ -1,0 +1,135 @@
+"""The exported step of a policy: an ONNX graph without weights, in a model file, run by ONNX Runtime without torch.
+
+The graph takes raw observations (B, ...) and the memory, and returns actions (B, action) and what is written to the
+memory: for an input NAME the output next_NAME. If their shapes are equal, the output replaces the input. Otherwise the
+input is a ring (N, B, ...) of past rows, oldest first, and the output is the row that follows.
+Weights and scales are bound by their names in the model file. export.py makes the graph.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from fcnet_core.arrays import Mask, Observation, Single
+from fcnet_core.errors import FcnetError
+from fcnet_core.model_file import PolicyModel
+
+TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
+LARGEST_GRAPH = 2**26  # [bytes]
+CLIP = "observation_clip"  # the card's, bound like a weight
+NEXT = "next_"
+Anything = npt.NDArray[Any]
+
+
+def packed(graph: bytes) -> bytes:
+    """Compress a graph as it lies in a model file."""
+    return zlib.compress(graph, 9)
+
+
+def unpacked(step: bytes) -> bytes:
+    """Return the ONNX graph of a model's step. Raises FcnetError if it is damaged."""
+    reader = zlib.decompressobj()
+    try:
+        graph = reader.decompress(step, LARGEST_GRAPH)
+    except zlib.error as error:
+        raise FcnetError(f"the policy's step is damaged ({error}); copy the file or export it again") from error
+    if not reader.eof:
+        raise FcnetError("the policy's step is cut off or too large; copy the file or export it again")
+    return graph
+
+
+def bound_arrays(model: PolicyModel) -> dict[str, Single]:
+    """Return the arrays that a graph lacks, by name, float32."""
+    arrays = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in model.tensors.items()}
+    return arrays | {CLIP: np.array(model.card.observation_clip, dtype=np.float32)}
+
+
+class Ring:
+    """The last N rows of B robots, zero after a reset. Each is stored twice, so the rows are always in one piece."""
+
+    def __init__(self, rows: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+        self._stored: Anything = np.zeros((2 * rows, *shape), dtype)
+        self._rows, self._oldest = rows, 0
+
+    @property
+    def rows(self) -> Anything:
+        """The rows (N, B, ...), oldest first; not a copy."""
+        return self._stored[self._oldest : self._oldest + self._rows]
+
+    def push(self, row: Anything) -> None:
+        """Replace the oldest row by (B, ...)."""
+        self._stored[self._oldest] = self._stored[self._oldest + self._rows] = row
+        self._oldest = (self._oldest + 1) % self._rows
+
+    def reset(self, robots: Mask | slice) -> None:
+        """Clear the rows of these robots."""
+        self._stored[:, robots] = 0
+
+
+class ExportedStep:
+    """Runtime of any policy with an exported step, for one robot or for `batch`, on one CPU thread."""
+
+    def __init__(self, model: PolicyModel, batch: int | None = None) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        arrays = bound_arrays(model)
+        values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in arrays.values()]
+        options.add_external_initializers(list(arrays), values)
+        try:
+            self._session = onnxruntime.InferenceSession(unpacked(model.step), options, ["CPUExecutionProvider"])
+        except RuntimeError as error:  # all of ONNX Runtime's errors
+            raise FcnetError(f"ONNX Runtime cannot load the policy's step ({error}); export it again") from error
+        self._single, robots = batch is None, batch or 1
+        self._observed = list(model.card.config.observation_spec)
+        self._replaced: dict[str, Anything] = {}
+        self._rings: dict[str, Ring] = {}
+        for entry in self._session.get_inputs():
+            if entry.name in self._observed:
+                continue
+            dtype = TYPES[entry.type]
+            if isinstance(entry.shape[0], int):
+                self._rings[entry.name] = Ring(entry.shape[0], (robots, *entry.shape[2:]), dtype)
+            else:
+                self._replaced[entry.name] = np.zeros((robots, *entry.shape[1:]), dtype)
+        self._outputs = ["action", *(NEXT + name for name in (*self._replaced, *self._rings))]
+
+    @property
+    def state(self) -> dict[str, Anything]:
+        """The memory by name, as the graph reads it."""
+        return self._replaced | {name: ring.rows for name, ring in self._rings.items()}
+
+    def restore(self, state: Mapping[str, Anything]) -> None:
+        """Continue from a copy of a `state`."""
+        for name in self._replaced:
+            self._replaced[name] = np.array(state[name])
+        for name, ring in self._rings.items():
+            for row in state[name]:
+                ring.push(row)
+
+    def reset(self, mask: Mask | None = None) -> None:
+        robots = slice(None) if mask is None else mask
+        for array in self._replaced.values():
+            array[robots] = 0
+        for ring in self._rings.values():
+            ring.reset(robots)
+
+    def step(self, observation: Observation) -> Single:
+        arrays = observation if isinstance(observation, Mapping) else {self._observed[0]: observation}
+        feed = {name: array[None] if self._single else array for name, array in arrays.items()}
+        feed.update(self._replaced)
+        for name, ring in self._rings.items():
+            feed[name] = ring.rows
+        action, *written = self._session.run(self._outputs, feed)
+        for name, array in zip(self._replaced, written, strict=False):
+            self._replaced[name] = array
+        for ring, row in zip(self._rings.values(), written[len(self._replaced) :], strict=True):
+            ring.push(row)
+        result: Single = action[0] if self._single else action
+        return result
