@@ -1,13 +1,16 @@
+"""What the buttons and sticks of one joystick mean, and which of several drives."""
+
 import math
 
 import pytest
 
 from fcnet_core.names import BUTTONS, Request
 from fcnet_teleop.controls import load_remote_control
-from fcnet_teleop.teleop_joy import JoyReader
+from fcnet_teleop.teleop_joy import JoyReader, Joysticks
 
 STANDSTILL = {"vx": 0.0, "vy": 0.0, "yaw_rate": 0.0}
-PERIOD = 0.02
+PERIOD = 0.02  # [s]
+UNITREE, PAD = "unitree_remote", "joy"
 
 
 class Remote:
@@ -77,19 +80,15 @@ def test_the_larger_chord_counts_also_while_its_buttons_are_let_go_one_by_one(re
     [("A", Request.STAND_UP), ("Y", Request.WALK), ("X", Request.LIE_DOWN), ("start", Request.RESET)],
 )
 def test_a_request_needs_the_deadman_too_and_counts_once(remote, button, request_):
+    assert remote.hold("L1", button).requests == ()  # held from the beginning
+    assert remote.hold("L1", button).requests == ()
     remote.hold()
     assert remote.hold(button).requests == ()
-    remote.hold()
     remote.hold("L1")
     assert remote.hold("L1", button).requests == (request_,)
     assert remote.hold("L1", button).requests == ()
     remote.hold("L1")
     assert remote.hold("L1", button).requests == (request_,)
-
-
-def test_a_request_button_held_from_the_beginning_requests_nothing(remote):
-    assert remote.hold("L1", "A").requests == ()
-    assert remote.hold("L1", "A").requests == ()
 
 
 @pytest.mark.parametrize("held", [[], ["L1"], ["L1", "A"], ["L2"], list(BUTTONS)])
@@ -98,33 +97,27 @@ def test_the_emergency_stop_needs_no_other_button_and_counts_even_in_the_first_m
     assert command.requests == (Request.EMERGENCY_STOP,)
     assert not command.driving
     assert remote.hold(*held, "B").requests == ()
-    remote.hold(*(set(held) - {"B"}))
-    assert remote.hold(*held, "B").requests == (Request.EMERGENCY_STOP,)
-
-
-def test_the_emergency_stop_also_stops_the_velocity(remote):
     remote.hold("L1", ly=1.0)
-    assert remote.hold("L1", "B", ly=1.0).velocity == STANDSTILL
-    assert remote.hold("L1", "B", ly=1.0).velocity is None
+    command = remote.hold(*held, "B", ly=1.0)
+    assert (command.requests, command.velocity) == ((Request.EMERGENCY_STOP,), STANDSTILL)
+    assert remote.hold(*held, "B", ly=1.0).velocity is None
 
 
 @pytest.mark.parametrize(
     ("axes", "buttons"), [([], []), ([0.0] * 4, [1] * 8 + [0] * 8), ([math.nan] * 5, [0, 1] + [0] * 14)]
 )
-def test_a_message_that_cannot_be_right_counts_as_released_and_is_reported(remote, axes, buttons):
+def test_a_message_that_cannot_be_right_is_reported_and_counts_as_released_but_for_an_emergency_stop(
+    remote, axes, buttons
+):
     remote.hold("L1", ly=1.0)
     command = remote.reader.take(axes, buttons, remote.now)
     assert command.problem
     assert command.velocity == STANDSTILL
     assert command.requests == ()
     assert remote.reader.take(axes, buttons, remote.now).velocity is None
-
-
-def test_an_emergency_stop_counts_in_a_message_that_cannot_be_right(remote):
-    buttons = [name == "B" for name in BUTTONS]
-    command = remote.reader.take([math.nan], buttons, remote.now)
-    assert command.requests == (Request.EMERGENCY_STOP,)
-    assert command.problem
+    stop = remote.reader.take([math.nan], [name == "B" for name in BUTTONS], remote.now)
+    assert stop.requests == (Request.EMERGENCY_STOP,)
+    assert stop.problem
 
 
 def test_a_silent_joystick_stops_the_robot_once_and_a_button_still_held_afterwards_requests_nothing(remote):
@@ -161,3 +154,60 @@ def test_the_pose_can_be_taken_back(remote, way):
     if way == "select":
         assert command.pose == {"height": 0.0, "roll": 0.0, "pitch": 0.0}
     assert remote.hold("L1", "right").pose["height"] == 0.0
+
+
+class TwoJoysticks:
+    """Unitree's remote and an Xbox pad, both publishing on one topic."""
+
+    def __init__(self, ranges):
+        self.joysticks = Joysticks(load_remote_control(), "xbox", ranges, timeout=0.5)
+        self.now = 10.0
+
+    def unitree(self, *buttons, ly=0.0):
+        axes, pressed = [0.0, ly, 0.0, 0.0, 0.0], [name in buttons for name in BUTTONS]
+        return self.joysticks.take(UNITREE, axes, pressed, self.now)
+
+    def pad(self, *buttons, ly=0.0):
+        names = ["A", "B", "X", "Y", "L1", "R1", "select", "start"]
+        axes = [0.0, ly, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
+        return self.joysticks.take(PAD, axes, [name in buttons for name in names], self.now)
+
+
+@pytest.fixture
+def pair(robot):
+    return TwoJoysticks(robot.commands)
+
+
+def test_a_joystick_that_lies_around_does_not_disturb_the_one_that_drives(pair):
+    for _ in range(3):
+        assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+        assert pair.unitree().velocity is None
+
+
+def test_who_holds_the_deadman_first_drives_until_it_is_released_and_each_can_stop_the_robot(pair):
+    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+    assert pair.unitree("L1", ly=-1.0).velocity is None
+    assert pair.pad().velocity == STANDSTILL
+    assert pair.unitree("L1", ly=-1.0).velocity["vx"] < 0.0
+    assert pair.pad("L1", ly=1.0).velocity is None
+    for stop in (pair.pad, pair.unitree):  # one of them drives
+        assert stop("L1", "B").requests == (Request.EMERGENCY_STOP,)
+
+
+def test_a_joystick_that_falls_silent_is_released_once_until_it_publishes_again_and_the_other_may_drive(pair):
+    pair.pad("L1", ly=1.0)
+    assert pair.joysticks.release_silent(0.4) == []
+    pair.unitree("L1")
+    [(frame_id, command)] = pair.joysticks.release_silent(0.2)
+    assert frame_id == PAD
+    assert command.velocity == STANDSTILL
+    assert pair.joysticks.release_silent(0.2) == []
+    assert pair.unitree("L1", ly=1.0).velocity["vx"] > 0.5
+    assert [name for name, _ in pair.joysticks.release_silent(0.6)] == [UNITREE]
+    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5  # it publishes again
+    assert [name for name, _ in pair.joysticks.release_silent(0.6)] == [PAD]
+
+
+def test_an_unknown_layout_is_one_sentence_with_the_known_ones(robot):
+    with pytest.raises(ValueError, match="no joystick layout 'wii'; known are unitree, xbox"):
+        Joysticks(load_remote_control(), "wii", robot.commands, 0.5)

@@ -84,11 +84,8 @@ def test_a_pose_is_published_for_a_second_and_a_velocity_of_zero_as_long(command
     assert not has_velocity(command, 11.1)
 
 
-def test_the_help_names_every_key():
+def test_the_help_names_every_key_and_both_ways_of_a_pair():
     named = set(describe(KEYS).split())
     assert {key for _, keys in KEYS.meanings for key in keys} <= named
-
-
-def test_the_help_names_both_ways_of_a_pair_of_keys():
     (sideways,) = [line.split() for line in describe(KEYS).splitlines() if line.split()[0] == "a"]
     assert sideways[:6] == ["a", "/", "d", "left", "/", "right,"]

@@ -192,25 +192,6 @@ def test_a_page_drives_and_a_page_that_vanishes_stops_the_robot(monitor, velocit
     assert "let go" in monitor.command(0.4)
 
 
-def test_who_has_no_snapshot_does_not_drive(monitor, velocities):
-    monitor.drive(0.4, until=lambda: 0.4 in velocities)
-    old = monitor.snapshot["t"] - 1.0
-    monitor.command(0)
-    wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
-    velocities.clear()
-    assert "snapshot" in monitor.command(0.4, seen=old)
-    time.sleep(0.3)
-    assert 0.4 not in velocities
-
-
-def test_a_pose_is_published(monitor, client):
-    poses = []
-    subscription = client.node.create_subscription(Pose, "monitor/cmd_pose", poses.append, 10)
-    wait_until(lambda: monitor.command(0, pose=[-0.1, 0, 0]) == "" and poses, "a pose")
-    assert poses[0].position.z == pytest.approx(-0.1)
-    client.node.destroy_subscription(subscription)
-
-
 def test_buttons_move_a_real_controller_and_the_stop_needs_no_page(monitor, start, client):
     module = "fcnet_controller.controller_node"
     controller = start(module, auto_activate=True, stand_up_time=0.5, state_timeout=1.0)
@@ -241,18 +222,23 @@ def press(monitor, client, request):
     return True
 
 
-def test_what_a_network_held_up_changes_nothing(monitor, services, client):
+def test_what_a_network_held_up_changes_nothing_but_a_stop(monitor, services, client, velocities):
     poses = []
     subscription = client.node.create_subscription(Pose, "monitor/cmd_pose", poses.append, 10)
     services.add(*(f"controller/{name}" for name in ("walk", "emergency_stop")))
     wait_until(lambda: monitor.snapshot, "a snapshot")
     old = {"seen": monitor.snapshot["t"] - 4.0}
     assert "s old, the limit is 1 s" in monitor.post("/request/walk", old, status=409)
-    assert "nothing was sent" in monitor.command(0, pose=[-0.1, 0, 0], seen=old["seen"])
+    monitor.command(0)
+    for velocity, pose in ((0.4, None), (0, [-0.1, 0, 0])):
+        assert "s old, the limit is" in monitor.command(velocity, pose=pose, seen=old["seen"])
     monitor.post("/request/emergency_stop", old)
     wait_until(lambda: services.requests, "the stop")
     assert set(services.requests) == {"controller/emergency_stop"}
     assert poses == []
+    assert 0.4 not in velocities
+    wait_until(lambda: monitor.command(0, pose=[-0.1, 0, 0]) == "" and poses, "a pose of now")
+    assert poses[0].position.z == pytest.approx(-0.1)
     client.node.destroy_subscription(subscription)
 
 

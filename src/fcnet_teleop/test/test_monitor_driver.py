@@ -5,6 +5,7 @@ import json
 import msgspec
 import pytest
 
+from fcnet_teleop.controls import Command
 from fcnet_teleop.monitor.driver import (
     COMMAND_TIMEOUT,
     LINGER,
@@ -48,23 +49,13 @@ def forward(driver, now):
     return None if velocity is None else velocity["vx"]
 
 
-def test_nothing_is_published_before_a_page_drives(driver, page):
-    assert driver.command(0.0).velocity is None
-    page.sends(ZERO, 0.0)
-    assert driver.command(0.1).velocity is None
-    assert driver.command(0.1).pose is None
-
-
-def test_a_page_that_has_sent_zero_drives_within_the_robots_ranges(driver, page, robot):
-    page.sends(ZERO, 0.0)
+def test_only_the_velocity_of_a_page_that_has_sent_zero_is_published_within_the_robots_ranges(driver, page, robot):
+    assert "let go" in page.sends(AHEAD, 0.0)
+    assert page.sends(ZERO, 0.05) == ""
+    assert driver.command(0.1) == Command(None, None)
     assert page.sends((99.0, -99.0, 0.1), 0.1) == ""
     ranges = robot.commands
     assert driver.command(0.2).velocity == {"vx": ranges["vx"].highest, "vy": ranges["vy"].lowest, "yaw_rate": 0.1}
-
-
-def test_a_page_that_comes_with_a_velocity_has_to_let_go_first(driver, page):
-    assert "let go" in page.sends(AHEAD, 0.0)
-    assert driver.command(0.0).velocity is None
 
 
 def test_letting_go_gives_zero_for_a_while_and_then_silence(driver, page):
@@ -159,11 +150,11 @@ def test_of_the_stride_what_has_changed_is_taken_once_and_within_the_ranges(driv
     assert driver.take_style() == {}
 
 
-def test_pages_without_number_do_not_fill_the_memory(driver):
-    for number in range(10 * MAX_PAGES):
+def test_the_oldest_of_pages_without_number_has_to_let_go_again(driver, page):
+    page.sends(ZERO, 0.0)
+    for number in range(MAX_PAGES):
         Page(driver, f"page {number}").sends(ZERO, 0.0)
-    assert len(driver._numbers) <= MAX_PAGES
-    assert len(driver._ready) <= MAX_PAGES
+    assert "let go" in page.sends(AHEAD, 0.1)
 
 
 COMMAND = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0.1, 0, 0], "pose": None}

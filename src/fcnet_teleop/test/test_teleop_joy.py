@@ -48,6 +48,11 @@ class Remote:
         self.state = buttons, [0.0, ly, 0.0, 0.0, 0.0]
         self.muted = False
 
+    def hold_ready(self, *buttons, ly=0.0):
+        """Hold buttons, the deadman among them, until the robot is driven."""
+        self.hold(*buttons, ly=ly)
+        wait_until(lambda: self.velocities and (self.velocities[-1].linear.x > 0.0) == (ly > 0.0), "a velocity")
+
     def close(self):
         self._end.set()
         self._thread.join()
@@ -66,8 +71,7 @@ def remote(client, module_services):
 def teleop(start, remote):
     program = start(TELEOP, bridge="aliengo_bridge")
     program.until_printed("waiting for a joystick on /joy")
-    remote.hold("L1")
-    wait_until(lambda: remote.velocities, "the first velocity")
+    remote.hold_ready("L1")
     return program
 
 
@@ -104,8 +108,7 @@ def test_the_stick_drives_while_the_deadman_is_held_and_letting_go_stops_the_rob
 
 @pytest.mark.parametrize("end", ["silence", "NaN"])
 def test_a_remote_that_falls_silent_or_sends_nonsense_stops_the_robot(released, end):
-    released.hold("L1", ly=1.0)
-    wait_until(lambda: released.velocities and released.velocities[-1].linear.x > 0.0, "velocities")
+    released.hold_ready("L1", ly=1.0)
     if end == "silence":
         released.muted = True
     else:
@@ -116,8 +119,7 @@ def test_a_remote_that_falls_silent_or_sends_nonsense_stops_the_robot(released, 
 @pytest.mark.parametrize(("age", "words"), [(3.0, "3.0 s old"), (-3.0, "3.0 s ahead"), (None, "have no stamp")])
 def test_what_is_not_of_now_drives_nothing_and_still_stops(released, teleop, requests, age, words):
     """As of a bag that is played beside a robot."""
-    released.hold("L1", ly=1.0)
-    wait_until(lambda: released.velocities and released.velocities[-1].linear.x > 0.0, "velocities")
+    released.hold_ready("L1", ly=1.0)
     released.age = age
     wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
     teleop.until_printed(words)
@@ -129,27 +131,21 @@ def test_what_is_not_of_now_drives_nothing_and_still_stops(released, teleop, req
     wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
 
 
-def test_a_button_sends_one_request(released, requests):
-    released.hold("L1")
-    wait_until(lambda: released.velocities, "a velocity of the deadman button")
-    released.hold("L1", "A")
-    wait_until(lambda: requests, "a request")
+@pytest.mark.parametrize(
+    ("button", "wanted"),
+    [("A", ["controller/stand_up"]), ("start", ["aliengo_bridge/reset", "controller/reset"])],
+)
+def test_a_button_sends_one_request_and_a_reset_goes_to_the_bridge_first(released, requests, button, wanted):
+    released.hold_ready("L1")
+    released.hold("L1", button)
+    wait_until(lambda: len(requests) == len(wanted), "the request")
     time.sleep(0.3)
-    assert requests == ["controller/stand_up"]
-
-
-def test_a_reset_goes_to_the_bridge_and_then_to_the_controller(released, requests):
-    released.hold("L1")
-    wait_until(lambda: released.velocities, "a velocity of the deadman button")
-    released.hold("L1", "start")
-    wait_until(lambda: len(requests) == 2, "two requests")
-    assert requests == ["aliengo_bridge/reset", "controller/reset"]
+    assert requests == wanted
 
 
 def test_a_recovery_goes_to_the_bridge_and_where_that_agrees_to_the_controller(released, requests, module_services):
     module_services.refused.append("aliengo_bridge/recover")
-    released.hold("L1", "L2")
-    wait_until(lambda: released.velocities, "a velocity of the deadman button")
+    released.hold_ready("L1", "L2")
     released.hold("L1", "L2", "A")
     wait_until(lambda: requests, "a request")
     released.hold("L1", "L2")
@@ -163,8 +159,7 @@ def test_a_recovery_goes_to_the_bridge_and_where_that_agrees_to_the_controller(r
 
 def test_one_short_press_stops_both_nodes_and_is_repeated_until_confirmed(released, requests, module_services):
     module_services.refused.append("controller/emergency_stop")
-    released.hold("L1")
-    wait_until(lambda: released.velocities, "a velocity of the deadman button")
+    released.hold_ready("L1")
     released.hold("L1", "A")
     released.muted = True
     released.send(("B",), [0.0] * 5)
@@ -182,8 +177,7 @@ def test_one_short_press_stops_both_nodes_and_is_repeated_until_confirmed(releas
 
 
 def test_a_signal_stops_a_driven_robot_and_ends_the_process_with_code_0(released, teleop):
-    released.hold("L1", ly=1.0)
-    wait_until(lambda: released.velocities, "velocities")
+    released.hold_ready("L1", ly=1.0)
     assert teleop.end(signal.SIGTERM) == 0
     output = teleop.output
     wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
