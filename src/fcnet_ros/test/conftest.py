@@ -2,3 +2,4 @@
 
 from ros_fixtures import domain as domain
 from ros_fixtures import make_node as make_node
+from ros_fixtures import run as run

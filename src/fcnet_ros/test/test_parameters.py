@@ -88,11 +88,14 @@ def test_what_cannot_be_used_is_refused_by_name(settings_node, given, named):
         declare_fixed_parameters(settings_node(**given), Settings)
 
 
-def test_a_value_set_later_is_read(settings_node):
+def test_a_value_set_later_is_read_and_a_word_that_is_no_choice_is_refused(settings_node):
     node = settings_node()
     declare_parameters(node, Settings)
-    assert node.set_parameters([Parameter("rate", value=20.0)])[0].successful
-    assert read_parameters(node, Settings).rate == 20.0
+    accepted, refused = node.set_parameters([Parameter("rate", value=20.0), Parameter("transport", value="pigeon")])
+    assert accepted.successful
+    assert not refused.successful
+    assert "choose wire or sdk" in refused.reason
+    assert read_parameters(node, Settings) == Settings(rate=20.0)
 
 
 def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(settings_node):
@@ -101,11 +104,3 @@ def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(settin
     results = node.set_parameters([Parameter("rate", value=20.0), Parameter("speed", value=1.0)])
     assert [result.successful for result in results] == [False, True]
     assert read_parameters(node, Settings) == Settings(speed=1.0)
-
-
-def test_a_word_that_is_no_choice_is_refused_while_the_node_runs(settings_node):
-    node = settings_node()
-    declare_parameters(node, Settings)
-    (result,) = node.set_parameters([Parameter("transport", value="pigeon")])
-    assert not result.successful
-    assert "choose wire or sdk" in result.reason

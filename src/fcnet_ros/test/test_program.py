@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 
 import pytest
+from ros_harness import wait_until
 from std_srvs.srv import Trigger
 
 from fcnet_ros.program import (
@@ -70,80 +69,58 @@ FAILING = """
     node.create_timer(0.01, node.tick)
     return node
 """
+ENDLESS = {
+    "make": """import time
+    print("ready", flush=True)
+    while True: time.sleep(0.01)
+""",
+    "work": """import time
+    from fcnet_ros.program import interruptible
+    with interruptible():
+        print("ready", flush=True)
+        while True: time.sleep(0.01)
+""",
+}
 CHILD = """
 import os
 print(sorted(name for name in os.environ if "FAST" in name), os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"])
 """
 
 
-@pytest.fixture
-def environment(domain):
-    kept = {name: value for name, value in os.environ.items() if name not in (*PROFILES, TRANSPORTS)}
-    return kept | {"ROS_DOMAIN_ID": str(domain), DISCOVERY_RANGE: "LOCALHOST"}
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch):
+    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
-def start(environment):
-    started = []
-
-    def start(make="", run=""):
-        command = [sys.executable, "-c", PROGRAM.format(make=make or "pass", run=run or "pass")]
-        program = subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        started.append(program)
-        return program
-
-    yield start
-    for program in started:
-        program.kill()
-        program.communicate()
+def start(run):
+    """Start PROGRAM with these lines in its functions."""
+    return lambda make="pass", work="pass": run([sys.executable, "-c", PROGRAM.format(make=make, run=work)])
 
 
-@pytest.fixture
-def node(make_node):
-    return make_node("guarded")
-
-
-def until_ready(program):
-    lines = []
-    while (line := program.stdout.readline()) != "ready\n":
-        assert line, program.communicate()
-        lines.append(line)
-    return lines
-
-
-def test_no_start_waits_for_an_announcement_that_comes_every_three_seconds(start, environment):
-    until_ready(start())
-    ended = subprocess.run(
-        [sys.executable, "-c", NEWCOMER], env=environment, text=True, capture_output=True, timeout=2 * PATIENCE
-    )
-    times = sorted(map(float, ended.stdout.split()))
-    assert len(times) == STARTS, ended.stderr
+def test_no_start_waits_for_an_announcement_that_comes_every_three_seconds(start, run):
+    start().until_printed("ready")
+    newcomer = run([sys.executable, "-c", NEWCOMER])
+    assert newcomer.wait(2 * PATIENCE) == 0
+    times = sorted(map(float, newcomer.output.split()))
+    assert len(times) == STARTS
     assert times[-2] < DISCOVERY_TIME, times  # one may be late because the machine is busy
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_program_with_the_exit_code_of_its_work(start, number):
-    program = start()
-    until_ready(program)
-    program.send_signal(number)
-    assert program.wait(PATIENCE) == 5
-    assert program.stderr.read() == ""
+def test_a_signal_ends_the_program_with_the_exit_code_of_its_work_and_child_processes_do_not_inherit_the_profile(start):
+    program = start(work=f"subprocess.run([sys.executable, '-c', {CHILD!r}])")
+    program.until_printed("ready")
+    assert program.end(signal.SIGTERM) == 5
+    assert program.output == "[] LOCALHOST\nready\n"
 
 
-@pytest.mark.parametrize(("stage", "number"), [("make", signal.SIGINT), ("run", signal.SIGTERM)])
+@pytest.mark.parametrize(("stage", "number"), [("make", signal.SIGINT), ("work", signal.SIGTERM)])
 def test_a_signal_ends_a_start_that_takes_long_at_once_and_well(start, stage, number):
-    endless = "import time; print('ready', flush=True)\n    while True: time.sleep(0.01)"
-    if stage == "make":
-        program = start(make=endless)
-    else:
-        enclosed = endless.replace("\n", "\n    ")
-        program = start(
-            run=f"from fcnet_ros.program import interruptible\n    with interruptible():\n        {enclosed}"
-        )
-    until_ready(program)
-    program.send_signal(number)
-    assert program.wait(PATIENCE) == 0
-    assert program.stderr.read() == ""
+    program = start(**{stage: ENDLESS[stage]})
+    program.until_printed("ready")
+    assert program.end(number) == 0
+    assert program.output == "ready\n"
 
 
 FLOOD = """import threading, time
@@ -155,24 +132,19 @@ FLOOD = """import threading, time
 
 
 def test_a_signal_that_comes_while_a_stop_is_requested_does_not_wait_for_ever(start):
-    assert start(run=FLOOD).wait(PATIENCE) == 5
+    assert start(work=FLOOD).wait(PATIENCE) == 5
 
 
 def test_a_refusal_is_a_sentence_and_exit_code_2(start):
     program = start(make="raise ValueError('there is no such robot')")
     assert program.wait(PATIENCE) == 2
-    assert program.stderr.read() == "older: there is no such robot\n"
+    assert program.output == "older: there is no such robot\n"
 
 
 def test_an_error_at_work_keeps_its_traceback(start):
-    program = start(run="raise ValueError('a defect')")
+    program = start(work="raise ValueError('a defect')")
     assert program.wait(PATIENCE) == 1
-    assert "Traceback" in program.stderr.read()
-
-
-def test_child_processes_do_not_inherit_the_profile(start):
-    program = start(run=f"subprocess.run([sys.executable, '-c', {CHILD!r}])")
-    assert until_ready(program) == ["[] LOCALHOST\n"]
+    assert "Traceback" in program.output
 
 
 @pytest.mark.parametrize(
@@ -181,8 +153,6 @@ def test_child_processes_do_not_inherit_the_profile(start):
 )
 @pytest.mark.parametrize("udp_only", [False, True])
 def test_settings_of_the_user_are_left_alone(monkeypatch, own, udp_only):
-    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION"):
-        monkeypatch.delenv(name, raising=False)
     for name, value in own.items():
         monkeypatch.setenv(name, value)
     before = dict(os.environ)
@@ -201,7 +171,7 @@ def test_settings_of_the_user_are_left_alone(monkeypatch, own, udp_only):
     ],
 )
 def test_the_profile_fits_the_range_of_discovery(monkeypatch, udp_only, limits, profile, limited_by_ros):
-    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION", DISCOVERY_RANGE, LOCALHOST_ONLY):
+    for name in (DISCOVERY_RANGE, LOCALHOST_ONLY):
         monkeypatch.delenv(name, raising=False)
     for name, value in limits.items():
         monkeypatch.setenv(name, value)
@@ -214,16 +184,17 @@ def test_the_profile_fits_the_range_of_discovery(monkeypatch, udp_only, limits, 
 
 
 def test_a_callback_that_fails_is_reported_and_the_node_goes_on(start):
-    program = start(make=FAILING, run="spin(node, stop, lambda: node.fine == 3)")
-    assert until_ready(program) == []
-    program.send_signal(signal.SIGINT)
-    assert program.wait(PATIENCE) == 5
-    reports = program.stderr.read().splitlines()
-    assert len(reports) == 1, reports  # for each place once in a while
-    assert "ZeroDivisionError" in reports[0]
+    program = start(make=FAILING, work="spin(node, stop, lambda: node.fine == 3)")
+    program.until_printed("ready")
+    assert program.end() == 5
+    report, ready = program.output.splitlines()  # a report for each place once in a while
+    assert "ZeroDivisionError" in report
+    assert ready == "ready"
 
 
-def test_a_service_that_fails_responds_with_not_done(node):
+def test_a_service_that_fails_responds_with_not_done(make_node):
+    node = make_node("guarded")
+
     def fail(_request, _response):
         raise ZeroDivisionError("a service that is broken")
 
@@ -231,8 +202,6 @@ def test_a_service_that_fails_responds_with_not_done(node):
     executor, client = GuardedExecutor(node), node.create_client(Trigger, "broken")
     assert client.wait_for_service(PATIENCE)
     response = client.call_async(Trigger.Request())
-    deadline = time.monotonic() + PATIENCE
-    while not response.done() and time.monotonic() < deadline:
-        executor.spin_once(timeout_sec=0.1)
+    wait_until(lambda: executor.spin_once(timeout_sec=0.1) or response.done(), "a response")
     executor.shutdown()
     assert response.result().success is False

@@ -7,6 +7,7 @@ import time
 
 import pytest
 from rclpy.qos import qos_profile_sensor_data
+from ros_harness import wait_until
 from std_msgs.msg import String
 
 from fcnet_ros.program import RECORDER, RecorderGate
@@ -37,9 +38,7 @@ def test_it_opens_when_the_recorder_has_every_topic_and_not_for_another_subscrib
     subscribe(make_node("monitor", namespace="dog"), "states", "robot/mode")
     recorder = make_node(RECORDER, namespace="dog")
     subscribe(recorder, "states")
-    end = time.monotonic() + PATIENCE / 2
-    while len(robot.get_subscriptions_info_by_topic("/dog/states")) < 2 and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: len(robot.get_subscriptions_info_by_topic("/dog/states")) == 2, "both subscribers")
     time.sleep(0.5)
     assert not gate.check()
     subscribe(recorder, "robot/mode")

@@ -115,20 +115,23 @@ def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, 
     np.testing.assert_array_equal(found.efforts, effort)
 
 
+def imu(frame):
+    """A message with the values of VALUES."""
+    return Imu(
+        header=header(frame),
+        orientation=Quaternion(**dict(zip("xyzw", VALUES[:4].tolist(), strict=True))),
+        angular_velocity=Vector3(**dict(zip("xyz", VALUES[4:7].tolist(), strict=True))),
+        linear_acceleration=Vector3(**dict(zip("xyz", VALUES[7:10].tolist(), strict=True))),
+    )
+
+
 @both_byte_orders
 @pytest.mark.parametrize("frame", ["", "imu_link", "a frame of another length"])
 def test_an_imu_is_read_as_rclpy_reads_it(serialise, frame):
-    message = Imu(
-        header=header(frame),
-        orientation=Quaternion(x=0.1, y=0.2, z=0.3, w=0.4),
-        angular_velocity=Vector3(x=1.0, y=2.0, z=3.0),
-        linear_acceleration=Vector3(x=4.0, y=5.0, z=6.0),
-    )
-    found = read_imu(serialise(message))
+    found = read_imu(serialise(imu(frame)))
     assert found.stamp == STAMP
-    np.testing.assert_array_equal(found.orientation, [0.1, 0.2, 0.3, 0.4])
-    np.testing.assert_array_equal(found.angular_velocity, [1.0, 2.0, 3.0])
-    np.testing.assert_array_equal(found.linear_acceleration, [4.0, 5.0, 6.0])
+    read = np.concatenate([found.orientation, found.angular_velocity, found.linear_acceleration])
+    np.testing.assert_array_equal(read, VALUES[:10])
 
 
 def assert_same(content, message):
@@ -148,28 +151,12 @@ def test_a_joint_state_is_written_as_rclpy_writes_it(sizes):
     assert_same(content, expected)
 
 
-def test_an_imu_is_written_as_rclpy_writes_it():
-    content = imu_buffer("imu_link").write(STAMP, VALUES[:4], VALUES[4:7], VALUES[7:10])
-    expected = Imu(
-        header=header("imu_link"),
-        orientation=Quaternion(**dict(zip("xyzw", VALUES[:4].tolist(), strict=True))),
-        angular_velocity=Vector3(**dict(zip("xyz", VALUES[4:7].tolist(), strict=True))),
-        linear_acceleration=Vector3(**dict(zip("xyz", VALUES[7:10].tolist(), strict=True))),
-    )
-    assert_same(content, expected)
-
-
-def test_targets_and_damping_are_written_as_rclpy_writes_them():
+def test_imu_targets_damping_and_numbers_are_written_as_rclpy_writes_them():
+    assert_same(imu_buffer("imu_link").write(STAMP, VALUES[:4], VALUES[4:7], VALUES[7:10]), imu("imu_link"))
     buffer = TrajectoryBuffer(JOINT_NAMES)
-    for target, point in (
-        (VALUES, JointTrajectoryPoint(positions=VALUES.tolist())),
-        (None, JointTrajectoryPoint(velocities=[0.0] * 12)),
-    ):
-        expected = JointTrajectory(header=header(), joint_names=list(JOINT_NAMES), points=[point])
-        assert_same(buffer.write(STAMP, target), expected)
-
-
-def test_numbers_are_written_as_rclpy_writes_them():
+    assert_same(buffer.write(STAMP, VALUES), targets_message())
+    damping = JointTrajectoryPoint(velocities=[0.0] * 12)
+    assert_same(buffer.write(STAMP, None), targets_message(points=[damping]))
     layout = MultiArrayLayout(dim=[MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)])
     values = np.linspace(0.0, 1.0, SIZE)
     assert_same(numbers_buffer(LABEL, SIZE).write(None, values), Float64MultiArray(layout=layout, data=values.tolist()))
