@@ -79,8 +79,9 @@ class Bench(IdealRobot):
         self.subscribe(MODE.kind, MODE.of(CONTROLLER).name, lambda mode: self.modes.append(mode.data), EVERY_MODE)
         self.restore()
 
-    def forget_modes(self):
-        """Drop the modes of a controller that has ended."""
+    def begin_again(self):
+        """Lie on the belly, and drop the modes of a controller that has ended."""
+        self.restore()
         self.modes.clear()
         self.mode = ""
 

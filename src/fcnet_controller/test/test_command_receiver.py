@@ -1,11 +1,10 @@
 """Joystick, keyboard and planner publish to one controller, which follows only the most important one."""
 
-import threading
 import time
 
 import numpy as np
 import pytest
-from geometry_msgs.msg import Twist, TwistStamped
+from geometry_msgs.msg import Twist, TwistStamped, Vector3
 
 from fcnet_controller.controller_node import CommandReceiver
 from fcnet_core.control.command import CommandArbiter
@@ -17,47 +16,31 @@ from fcnet_teleop.controls import Command
 PERIOD = 0.05  # [s]
 
 
-class Publishing:
-    """Publishes a forward speed of each source every PERIOD; speeds: by source, None for silence."""
-
-    def __init__(self, node, sources):
-        self.speeds = {source.name: None for source in sources}
-        self._publishers = {source.name: CMD_VEL.named(source.velocity).publisher(node) for source in sources}
-        self._end = threading.Event()
-        threading.Thread(target=self._publish, daemon=True).start()
-
-    def _publish(self):
-        while not self._end.wait(PERIOD):
-            for name, speed in self.speeds.items():
-                if speed is not None:
-                    message = Twist()
-                    message.linear.x = speed
-                    self._publishers[name].publish(message)
-
-    def close(self):
-        self._end.set()
-
-
 def test_an_operator_overrides_a_planner_until_silent(bench):
     arbiter, sources = CommandArbiter(timeout=1.0), load_remote_map().sources
     CommandReceiver(bench.node, arbiter, stamped=False)
-    publishing = Publishing(bench.node, sources)
-    for name, speed, in_control, wanted in (
-        ("cmd_vel", 0.5, "cmd_vel", 0.5),
-        ("keyboard", 0.0, "keyboard", 0.0),
-        ("joystick", 0.3, "joystick", 0.3),
-        ("joystick", None, "keyboard", 0.0),
-        ("keyboard", None, "cmd_vel", 0.5),
-        ("cmd_vel", None, "", 0.0),
+    publishers = {source.name: CMD_VEL.named(source.velocity).publisher(bench.node) for source in sources}
+    speeds = {}
+
+    def command_in_force():
+        """Publish the speed of each source that is not silent; return who is in control, and the speed."""
+        for name, speed in speeds.items():
+            if speed is not None:
+                publishers[name].publish(Twist(linear=Vector3(x=speed)))
+        time.sleep(PERIOD)
+        now = time.monotonic()
+        return arbiter.source(now), arbiter.wanted(now)[0]
+
+    for name, speed, expected in (
+        ("cmd_vel", 0.5, ("cmd_vel", 0.5)),
+        ("keyboard", 0.0, ("keyboard", 0.0)),
+        ("joystick", 0.3, ("joystick", 0.3)),
+        ("joystick", None, ("keyboard", 0.0)),
+        ("keyboard", None, ("cmd_vel", 0.5)),
+        ("cmd_vel", None, ("", 0.0)),
     ):
-        publishing.speeds[name] = speed
-
-        def is_followed(in_control=in_control, wanted=wanted):
-            now = time.monotonic()
-            return (arbiter.source(now), arbiter.wanted(now)[0]) == (in_control, wanted)
-
-        bench.until(is_followed, f"{wanted} m/s of {in_control}")
-    publishing.close()
+        speeds[name] = speed
+        bench.until(lambda expected=expected: command_in_force() == expected, f"source and speed {expected}")
 
 
 def source_under(topics):

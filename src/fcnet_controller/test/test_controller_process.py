@@ -79,15 +79,13 @@ def test_the_control_thread_alone_gets_a_real_time_priority_where_the_system_per
     assert program.end() == 0, program.output
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench, model_path, number):
-    bench.restore()
-    bench.forget_modes()
+def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench, model_path):
+    bench.begin_again()
     bench.trajectories.clear()
     program = start(auto_start=True, policy=model_path, stand_up_time=0.5)
     bench.until_mode(Mode.WALKING)
     bench.until(lambda: bench.trajectories and not bench.damped, "targets")
-    assert program.end(number) == 0, program.output
+    assert program.end(signal.SIGTERM) == 0, program.output
     bench.until(lambda: bench.damped, "damping")
     assert "Traceback" not in program.output
 
@@ -110,8 +108,7 @@ def test_a_signal_ends_a_controller_that_is_compiling_and_leaves_a_cache_that_ca
 def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fault_with_its_bridge(
     start, bench, model_path, robot
 ):
-    bench.restore()
-    bench.forget_modes()
+    bench.begin_again()
     offered = []
     JOINT_GAINS.subscribe(bench.node, lambda message: offered.append(message.data))
     robot_fault = ROBOT_FAULT.publisher(bench.node)
@@ -170,8 +167,7 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
 
 
 def test_a_managed_controller_waits_to_be_configured_and_activated(start, bench, model_path):
-    bench.restore()
-    bench.forget_modes()
+    bench.begin_again()
     program = start(policy="/nowhere/policy.safetensors")
     assert not bench.change_state(CONTROLLER, "configure")
     assert state_of(bench) == State.PRIMARY_STATE_UNCONFIGURED

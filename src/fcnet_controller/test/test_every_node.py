@@ -94,12 +94,6 @@ def nodes():
     return json.loads(collected.stdout.splitlines()[-1])
 
 
-@pytest.fixture
-def used(nodes):
-    """Absolute names that every node uses, by node and direction."""
-    return {node: {way: set(names) for way, names in found["uses"].items()} for node, found in nodes.items()}
-
-
 def collect(domain):
     """Make the nodes in a ROS domain; return by node what each uses and how its parameters are described."""
     with ExitStack() as stack, FakeBoard(GEN33, JointPhysics(load_robot("aliengo"))) as board:
@@ -154,9 +148,9 @@ def descriptors_of(node):
     }
 
 
-def test_every_node_is_granted_what_it_uses_and_nothing_more(used):
+def test_every_node_is_granted_what_it_uses_and_nothing_more(nodes):
     policy = read_policy()
-    used = {node: dict(names) for node, names in used.items()}
+    used = {node: {way: set(names) for way, names in found["uses"].items()} for node, found in nodes.items()}
     bridge = used["aliengo_bridge"]
     bridge["subscribe"] |= {"/joint_states"}  # of another robot, listened to while it starts
     used["a1_bridge"] = {
@@ -194,15 +188,11 @@ def test_every_parameter_of_every_node_has_a_description_and_every_number_a_rang
         ("/robot_ownership", BRIDGES),
         ("/robot_fault", BRIDGES | {"mujoco_bridge"}),
         ("/target_refusal", BRIDGES | {"mujoco_bridge"}),
+        ("/joint_states", BRIDGES | {"mujoco_bridge", "isaac_playback", "replay"}),
     ],
 )
-def test_what_moves_a_robot_is_published_by_one_kind_of_node_alone(topic, publishers):
+def test_what_moves_a_robot_and_its_states_are_published_by_one_kind_of_node_alone(topic, publishers):
     assert {node for node, granted in read_policy().items() if topic in granted.get("publish", set())} == publishers
-
-
-def test_states_come_from_robots_and_recordings_alone():
-    publishers = {node for node, granted in read_policy().items() if "/joint_states" in granted.get("publish", set())}
-    assert publishers == BRIDGES | {"mujoco_bridge", "isaac_playback", "replay"}
 
 
 def test_the_governance_leaves_nobody_out_of_authentication_and_access_control():

@@ -21,6 +21,7 @@ from fcnet_ros.topics import TOPICS
 
 CONFIG = Path(ROBOT_FOLDER).parent
 TYPES = {topic.name.lstrip("/"): topic.kind for topic in TOPICS}
+TYPES |= {source.velocity: Twist for source in load_remote_map().sources}
 # What a display of rviz_default_plugins (plugins_description.xml, jazzy) listens to, under which property.
 DISPLAYS = {
     "Grid": {}, "TF": {}, "RobotModel": {"Description Topic": String}, "Odometry": {"Topic": Odometry},
@@ -36,12 +37,6 @@ POLICIES = {
 
 
 @pytest.fixture
-def types():
-    """The message types of the suite's topics."""
-    return TYPES | {source.velocity: Twist for source in load_remote_map().sources}
-
-
-@pytest.fixture
 def foxglove():
     return json.loads((CONFIG / "foxglove" / "fcnet.json").read_text())
 
@@ -51,51 +46,43 @@ def rviz():
     return yaml.safe_load((CONFIG / "rviz" / "fcnet.rviz").read_text())
 
 
-def test_foxgloves_layout_has_panels_that_exist_with_topics_of_their_kind(foxglove, types):
+def test_foxgloves_layout_has_panels_that_exist_with_topics_of_their_kind_and_follows_the_robots_root(foxglove):
     panels = foxglove["configById"]
     assert set(leaves(foxglove["layout"])) == set(panels)
     for name, panel in panels.items():
         kind = name.partition("!")[0]
         assert kind in PANELS
-        for topic in [panel[key] for key in ("topicPath", "topicToRender") if key in panel] + [
-            *panel.get("topics", {})
-        ]:
-            assert types[topic[1:]] is (PANELS[kind] or types[topic[1:]])
+        for topic in (
+            *(panel[key] for key in ("topicPath", "topicToRender") if key in panel),
+            *panel.get("topics", ()),
+        ):
+            assert PANELS[kind] in (None, TYPES[topic[1:]])
+    assert panels["3D!robot"]["followTf"] == BASE_FRAME
 
 
-def test_foxgloves_plots_show_numbers_that_the_messages_have(foxglove, types):
+def test_foxgloves_plots_show_numbers_that_the_messages_have_of_the_joint_in_their_title(foxglove):
     plotted = [path["value"] for panel in foxglove["configById"].values() for path in panel.get("paths", [])]
     assert len(plotted) > 10
     for path in plotted:
         topic, *fields = path[1:].split(".")
-        assert is_number(types[topic], fields), path
+        assert is_number(TYPES[topic], fields), path
+    joint = foxglove["configById"]["Plot!joint"]
+    assert joint["title"].startswith(JOINT_NAMES[1].replace("_joint", "").replace("_", " "))
+    assert all("[1]" in path["value"] for path in joint["paths"])
 
 
-def test_foxgloves_joint_is_the_one_it_is_called(foxglove):
-    panel = foxglove["configById"]["Plot!joint"]
-    assert panel["title"].startswith(JOINT_NAMES[1].replace("_joint", "").replace("_", " "))
-    assert all("[1]" in path["value"] for path in panel["paths"])
-
-
-def test_foxglove_follows_the_robots_root(foxglove):
-    assert foxglove["configById"]["3D!robot"]["followTf"] == BASE_FRAME
-
-
-def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind(rviz, types):
+def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind_also_to_what_was_published_before(rviz):
     layout = rviz["Visualization Manager"]
     for display in layout["Displays"]:
         package, kind = display["Class"].split("/")
         assert package == "rviz_default_plugins"
         assert {name for name in display if name.endswith("Topic")} == set(DISPLAYS[kind])
         for name, message in DISPLAYS[kind].items():
-            assert types[display[name]["Value"]] is message
+            assert TYPES[display[name]["Value"]] is message
             for policy, known in POLICIES.items():
                 assert display[name][policy] in known
     assert layout["Global Options"]["Fixed Frame"] == BASE_FRAME
-
-
-def test_rviz_receives_description_and_ground_that_were_published_before_it_began(rviz):
-    displays = {display["Class"].rpartition("/")[2]: display for display in rviz["Visualization Manager"]["Displays"]}
+    displays = {display["Class"].rpartition("/")[2]: display for display in layout["Displays"]}
     assert displays["RobotModel"]["Description Source"] == "Topic"
     assert displays["RobotModel"]["Description Topic"]["Durability Policy"] == "Transient Local"
     assert displays["PointCloud2"]["Topic"]["Durability Policy"] == "Transient Local"
