@@ -93,13 +93,6 @@ def test_the_noted_parameters_are_those_that_the_node_has(keys, in_root, in_dog,
     assert read == [100.0 if expected else None for expected in (in_root, in_dog)]
 
 
-def test_of_two_robots_in_one_file_each_has_its_own_parameters():
-    content = {
-        f"/{dog}/controller": {"ros__parameters": {"control_rate": rate}} for dog, rate in (("a", 50), ("b", 200))
-    }
-    assert [controller_section(content, dog)["control_rate"] for dog in ("a", "b")] == [50, 200]
-
-
 def test_compression_is_a_preset_of_the_storage(launch):
     assert "--storage-preset-profile" not in command("aliengo", launch())
     compressed = command("aliengo", launch(bag_compression="zstd_small"))

@@ -9,7 +9,7 @@ from ros_fixtures import domain as domain
 from ros_fixtures import robot as robot
 from ros_fixtures import run as run
 from ros_fixtures import start as start
-from ros_harness import IdealRobot
+from ros_harness import IdealRobot, wait_until
 from std_srvs.srv import SetBool, Trigger
 
 
@@ -57,6 +57,17 @@ class Services:
         self.requests.append(name)
         response.success, response.message = name not in self.refused, f"done: {name}"
         return response
+
+    def until(self, name, act):
+        """Act until the service has been called: it may not be discovered at first."""
+
+        def is_called():
+            if name not in self.requests:
+                act()
+                time.sleep(0.3)
+            return name in self.requests
+
+        wait_until(is_called, f"a request {name}")
 
     def close(self):
         for service in self._services:

@@ -77,11 +77,11 @@ def lying(ideal_robot):
 
 
 @pytest.fixture
-def requests(services):
-    """Requests that a controller receives."""
+def controller(services):
+    """The services of a controller."""
     names = ("stand_up", "walk", "lie_down", "recover", "reset", "emergency_stop")
     services.add(*(f"controller/{name}" for name in names))
-    return services.requests
+    return services
 
 
 def pixels(browser):
@@ -104,30 +104,21 @@ def test_the_page_shows_a_robot_that_moves(browser, ideal_robot):
     assert browser.warnings() == []
 
 
-def test_buttons_and_keys_send_requests_to_the_controller(browser, requests):
-    stand_up = "controller/stand_up"
-    wait_until(lambda: try_it(lambda: browser.click("[data-request=stand_up]"), stand_up, requests), "standing up")
+def test_buttons_and_keys_send_requests_to_the_controller(browser, controller):
+    controller.until("controller/stand_up", lambda: browser.click("[data-request=stand_up]"))
     wait_until(lambda: "done: controller/stand_up" in browser.text("#message"), "the response on the page")
     browser.press("2")
-    wait_until(lambda: "controller/walk" in requests, "walking")
+    wait_until(lambda: "controller/walk" in controller.requests, "walking")
     browser.release()
     browser.click("#stop button")
-    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
+    wait_until(lambda: "controller/emergency_stop" in controller.requests, "the emergency stop")
     assert browser.run("return location.pathname") == "/"
-    requests.clear()
+    controller.requests.clear()
     browser.press("\ue00c")
-    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop by the Escape key")
+    wait_until(lambda: "controller/emergency_stop" in controller.requests, "the emergency stop by the Escape key")
 
 
-def try_it(action, wanted, requests):
-    """Services may not be discovered yet: try again until the request has come."""
-    if wanted not in requests:
-        action()
-        time.sleep(0.3)
-    return wanted in requests
-
-
-def test_a_button_pressed_while_the_monitor_hangs_moves_nobody_afterwards(own_browser, start, requests):
+def test_a_button_pressed_while_the_monitor_hangs_moves_nobody_afterwards(own_browser, start, controller):
     program, browser = start("fcnet_teleop.monitor.node", port=0), own_browser
     browser.open(program.until_printed(r"http://\S+")[0])
     wait_until(lambda: browser.run("return monitor.snapshot && monitor.driver.seen > 0"), "snapshots")
@@ -136,15 +127,15 @@ def test_a_button_pressed_while_the_monitor_hangs_moves_nobody_afterwards(own_br
     time.sleep(1.5)
     assert "does not respond" in browser.text("#message")
     program.send(signal.SIGCONT)
-    wait_until(lambda: try_it(lambda: browser.click("[data-request=walk]"), "controller/walk", requests), "walking")
-    assert set(requests) == {"controller/walk"}
+    controller.until("controller/walk", lambda: browser.click("[data-request=walk]"))
+    assert set(controller.requests) == {"controller/walk"}
 
 
-def test_the_stop_button_works_where_no_script_runs(own_browser, address, requests):
+def test_the_stop_button_works_where_no_script_runs(own_browser, address, controller):
     own_browser.disable_scripts()
     own_browser.open(address)
     own_browser.click("#stop button")
-    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
+    wait_until(lambda: "controller/emergency_stop" in controller.requests, "the emergency stop")
     assert "STOP AGAIN" in own_browser.text("button.stop")
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import termios
 import threading
-import time
 
 import pytest
 from geometry_msgs.msg import Pose, Twist
@@ -66,7 +65,7 @@ def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal
     client.subscribe(Pose, "keyboard/cmd_pose", poses.append, 10)
 
     wait_until(lambda: "Ctrl-C" in terminal.screen, "the help")
-    wait_until(lambda: try_key(terminal, "1", services.requests, "controller/stand_up"), "a request to stand up")
+    services.until("controller/stand_up", lambda: terminal.press("1"))
     wait_until(lambda: "done: controller/stand_up" in terminal.screen, "the response on the screen")
     assert velocities == []
 
@@ -98,14 +97,6 @@ def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal
     assert terminal.process.wait(TIMEOUT) == 0
     wait_until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero at the end")
     assert terminal.settings() == terminal.before
-
-
-def try_key(terminal, key, requests, wanted):
-    """Services may not be discovered yet: press again until the request has come."""
-    if wanted not in requests:
-        terminal.press(key)
-        time.sleep(0.3)
-    return wanted in requests
 
 
 def test_without_a_terminal_or_with_a_file_that_cannot_be_used_it_ends_with_code_2(domain, tmp_path):

@@ -11,9 +11,6 @@ from ros_harness import Client, launch_command, own_domain, processes, stamp_of
 from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
-from fcnet_core.policies.fcnet import FCNetConfig
-from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM
 
@@ -127,22 +124,3 @@ def start(domain):
 def launch(start):
     """Start a launch file of the suite, as a user does."""
     return lambda file, **arguments: start(*launch_command(file, **arguments)[1:])
-
-
-@pytest.fixture
-def standing_policy(tmp_path):
-    """A model file for the Aliengo that answers everything with the stand pose."""
-    robot, shape = load_robot("aliengo"), FCNetConfig()
-    model = PolicyModel(
-        card=card_for_robot(robot, shape),
-        weights={key: np.zeros(size, dtype=np.float32) for key, size in shape.weight_shapes().items()},
-        scales={
-            "observation_mean": np.zeros(70, dtype=np.float32),
-            "observation_std": np.ones(70, dtype=np.float32),
-            "action_mean": robot.stand_pose.astype(np.float32),
-            "action_scale": np.ones(12, dtype=np.float32),
-        },
-    )
-    path = tmp_path / "standing.safetensors"
-    save_model(model, path)
-    return path

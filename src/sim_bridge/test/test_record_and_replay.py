@@ -104,24 +104,20 @@ class Listener:
         self.targets: list[list[float]] = []
         self.steps: list[list[float]] = []
         self.modes: list[str] = []
-        self.to_robot = 0
+        self.to_robot: list[JointTrajectory] = []
         deep = QoSProfile(depth=5000)
         latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        client.node.create_subscription(
-            String, f"/{NAMESPACE}/replay/mode", lambda message: self.modes.append(message.data), latched
+        robot = f"/{NAMESPACE}"
+        client.subscribe(String, f"{robot}/replay/mode", lambda mode: self.modes.append(mode.data), latched)
+        client.subscribe(
+            Float64MultiArray, f"{robot}/replay/policy_step", lambda step: self.steps.append(step.data), deep
         )
-        client.node.create_subscription(
-            Float64MultiArray, f"/{NAMESPACE}/replay/policy_step", lambda message: self.steps.append(message.data), deep
-        )
-        client.node.create_subscription(JointTrajectory, f"/{NAMESPACE}/replay/joint_trajectory", self._take, deep)
-        client.node.create_subscription(JointTrajectory, f"/{NAMESPACE}/joint_trajectory", self._count, deep)
+        client.subscribe(JointTrajectory, f"{robot}/replay/joint_trajectory", self._take, deep)
+        client.subscribe(JointTrajectory, f"{robot}/joint_trajectory", self.to_robot.append, deep)
 
     def _take(self, message: JointTrajectory) -> None:
         self.stamps.append(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec)
         self.targets.append(list(message.points[0].positions))
-
-    def _count(self, _message: JointTrajectory) -> None:
-        self.to_robot += 1
 
 
 def replay(launch, folder: Path, summary: Path, **arguments):
@@ -180,7 +176,7 @@ def test_the_recorded_policy_gives_the_same_targets_through_ros_and_nothing_move
     assert len(listener.steps) == len(expected.time)
     assert listener.modes == ["passive", "walking"]
     assert client.health["mode"] == "walking"
-    assert listener.to_robot == 0
+    assert listener.to_robot == []
 
 
 def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold_and_logs_why(bag, launch, listener, tmp_path):
