@@ -9,7 +9,6 @@ import pytest
 from std_srvs.srv import SetBool
 
 from fcnet_core.names import CONTROLLER, JOINT_STATES, HealthKey, Mode
-from fcnet_core.robot import JOINT_NAMES
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +65,6 @@ def test_a_controller_that_stood_still_is_in_fault_and_damps(controller, walking
     walking.until(lambda: "stood still for" in walking.health.get(HealthKey.FAULT, ""), "the reason")
     assert not walking.positions().size
     assert walking.damped
-
-
-def test_targets_name_all_joints_and_stay_within_limits(walking, robot):
-    positions = walking.driven(50, vx=1e6)
-    assert tuple(walking.trajectories[-1].joint_names) == JOINT_NAMES
-    assert ((robot.lower <= positions) & (positions <= robot.upper)).all()
-    assert walking.mode == Mode.WALKING
 
 
 @pytest.mark.parametrize("vx", [0.5, math.nan])

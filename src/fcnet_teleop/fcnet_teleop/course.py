@@ -23,7 +23,7 @@ SLOW = 0.95  # of the requested real-time factor
 class Section:
     """A command for `duration` [s]: velocities [m/s, m/s, rad/s], height offset [m], roll and pitch [rad].
 
-    clearance: offset of the foot clearance [m]. toppled_: whether the robot is pushed over before it, and gets up.
+    clearance: offset of the foot clearance [m]. toppled: whether the robot is pushed over before it, and gets up.
     """
 
     name: str

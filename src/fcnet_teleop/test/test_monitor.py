@@ -4,7 +4,6 @@ import http.client
 import json
 import re
 import signal
-import socket
 import threading
 import time
 from contextlib import closing, suppress
@@ -14,7 +13,7 @@ import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
-from ros_harness import TIMEOUT, assert_refused, wait_until
+from ros_harness import TIMEOUT, wait_until
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
@@ -281,11 +280,6 @@ def test_beyond_this_computer_a_link_with_a_token_is_printed(start):
             connection.request("GET", path)
             assert connection.getresponse().status == status
     program.end(signal.SIGKILL)
-
-
-def test_a_port_of_another_program_ends_it_with_one_line(start):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        assert_refused(start(MONITOR, port=taken.getsockname()[1]), "127.0.0.1 port")
 
 
 def test_the_end_of_the_monitor_stops_the_robot(monitor, program, velocities):

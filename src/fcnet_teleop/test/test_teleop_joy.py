@@ -7,11 +7,10 @@ import time
 import pytest
 from geometry_msgs.msg import Pose, Twist
 from rclpy.duration import Duration
-from ros_harness import assert_refused, wait_until
+from ros_harness import wait_until
 from sensor_msgs.msg import Joy
 
 from fcnet_core.names import BUTTONS
-from fcnet_core.remote import REMOTE_FILE
 
 PERIOD = 0.02  # [s]
 TELEOP = "fcnet_teleop.teleop_joy"
@@ -185,9 +184,3 @@ def test_a_signal_stops_a_driven_robot_and_ends_the_process_with_code_0(released
     assert "not a finite number" in output
     assert "done: controller/stand_up" in output
     assert "Traceback" not in output
-
-
-def test_a_file_that_cannot_be_used_ends_it_with_one_line(start, tmp_path):
-    path = tmp_path / "remote.yaml"
-    path.write_text(REMOTE_FILE.read_text()[:2500])
-    assert_refused(start(TELEOP, remote_file=path), str(path))

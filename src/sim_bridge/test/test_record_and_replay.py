@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -234,12 +233,3 @@ def test_a_killed_recorder_leaves_a_readable_bag_and_a_walking_robot(tmp_path, d
         launch.until_printed("the robot keeps running without it")
         assert launch.end() == 0
     assert len(offline(tmp_path / "killed").time) > 20
-
-
-def test_no_recording_is_overwritten(bag):
-    ended = subprocess.run(
-        launch_command("aliengo.launch.py", record="true", bag=bag), capture_output=True, text=True, timeout=PATIENCE
-    )
-    assert ended.returncode != 0
-    assert f"bag:={bag}: it exists" in ended.stdout + ended.stderr
-    assert "process started" not in ended.stdout + ended.stderr

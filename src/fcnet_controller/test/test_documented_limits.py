@@ -1,20 +1,26 @@
-"""docs/deployment.md and the settings it recommends name things that exist."""
+"""What docs/deployment.md and docs/inside.md say of trips, settings and times is what the code has."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_core.robot import Safety
+from fcnet_core.control.watchdogs import FOLLOWING_PATIENCE
+from fcnet_core.robot import Safety, load_robot
 from fcnet_ros.parameters import default_parameters
 from unitree_bridge.hardware import BridgeParameters
+from unitree_lowlevel.codec import PERIOD
+from unitree_lowlevel.io_client import SILENCE
+from unitree_lowlevel.io_process import END_DAMPING, ORPHAN_DAMPING
 from unitree_lowlevel.safety.monitor import IDENTITY
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 GUIDE = (WORKSPACE / "docs" / "deployment.md").read_text()
+INSIDE = (WORKSPACE / "docs" / "inside.md").read_text()
 LOW_LEVEL = WORKSPACE / "src" / "unitree_lowlevel" / "unitree_lowlevel"
 
 
@@ -51,3 +57,29 @@ def test_the_recommended_parameters_exist():
     assert set(settings) == {f"/**/{node}" for node in kinds}, "in every namespace"
     for node, kind in kinds.items():
         assert set(settings[f"/**/{node}"]["ros__parameters"]) <= set(default_parameters(kind))
+
+
+both_robots = pytest.mark.parametrize("name", ["aliengo", "a1"])
+
+
+@both_robots
+def test_an_inner_layer_damps_before_an_outer_one_takes_its_place(name):
+    safety, controller = load_robot(name).safety, ControllerParameters()
+    assert PERIOD < safety.max_cycle_gap < SILENCE < safety.command_timeout < safety.state_timeout
+    assert safety.state_timeout < controller.state_timeout
+    assert safety.command_timeout > 3.0 / controller.control_rate  # three lost targets are no reason to damp
+
+
+@both_robots
+def test_the_page_states_the_times_of_the_code(name):
+    safety = load_robot(name).safety
+    table = INSIDE.partition("## Who damps, and when")[2]
+    assert f"`command_timeout` ({safety.command_timeout:g} s)" in table
+    assert f"`max_cycle_gap` ({safety.max_cycle_gap:g} s)" in table
+    assert f"no cycle of the I/O process for {SILENCE:g} s" in table
+    assert f"one cycle ({1e3 * PERIOD:g} ms)" in table
+    assert f"{END_DAMPING:g} s of damping commands" in table
+    assert f"{ORPHAN_DAMPING:g} s of damping commands" in table
+    assert f"`state_timeout` ({ControllerParameters().state_timeout:g} s)" in table
+    assert f"age ({safety.state_timeout:g} s)" in table
+    assert f"in fault within {FOLLOWING_PATIENCE:g} s" in table
