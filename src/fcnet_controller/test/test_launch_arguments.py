@@ -92,7 +92,7 @@ def launch(*arguments, file="aliengo.launch.py"):
         ("params_file", ("params_file:=/missing.yaml",)),
         ("params_file", (f"params_file:={Path(__file__).parent}",)),
         ("params_file", (f"params_file:={__file__}",)),
-        ("bag", ("record:=true", f"bag:={Path(__file__).parent}")),  # it exists, and is not overwritten
+        *(("bag", ("record:=true", f"bag:={path}")) for path in (__file__, Path(__file__).parent)),  # not overwritten
         ("bag", ("record:=true", "bag:=/proc/bag")),
         ("real_time_factor", ("real_time_factor:=inf",)),
         ("control_rate", ("control_rate:=1000",)),
