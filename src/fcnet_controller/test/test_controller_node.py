@@ -1,8 +1,10 @@
 """The controller as a process, driven through topics and services."""
 
 import math
+import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +16,8 @@ from fcnet_core.names import CONTROLLER, JOINT_STATES, HealthKey, Mode
 @pytest.fixture(scope="module")
 def controller(start, bench, model_path):
     times = {"stand_up_time": 0.5, "lie_down_time": 0.5}
-    program = start(policy=model_path, auto_start=True, **times)
+    real_time = {"realtime_priority": 30, "lock_memory": True}
+    program = start(policy=model_path, auto_start=True, **times, **real_time)
     bench.until_mode(Mode.WALKING)
     return program
 
@@ -34,8 +37,7 @@ def lying(controller, bench):
 def walking(lying):
     """The bench with a robot that walks."""
     stand_up(lying)
-    assert lying.call("controller/walk").success
-    lying.until_mode(Mode.WALKING)
+    walk(lying)
     return lying
 
 
@@ -44,12 +46,28 @@ def stand_up(bench):
     bench.until_mode(Mode.STANDING)
 
 
-def test_a_robot_goes_through_all_modes_and_is_damped_before_and_after(lying):
+def walk(bench):
+    assert bench.call("controller/walk").success
+    bench.until_mode(Mode.WALKING)
+
+
+def real_time_priorities(process):
+    """Of the threads of a process that have SCHED_FIFO."""
+    threads = [int(folder.name) for folder in Path(f"/proc/{process}/task").iterdir()]
+    fifo = [thread for thread in threads if os.sched_getscheduler(thread) == os.SCHED_FIFO]
+    return [os.sched_getparam(thread).sched_priority for thread in fifo]
+
+
+def test_the_control_thread_alone_has_a_real_time_priority_where_the_system_permits_it(controller):
+    assert real_time_priorities(controller.process.pid) == [30] or "no SCHED_FIFO priority 30" in controller.output
+
+
+def test_a_robot_goes_through_all_modes_in_order_and_is_damped_before_and_after(lying):
     lying.until(lambda: lying.damped, "damping")
+    assert "~/stand_up" in lying.call("controller/walk").message
     lying.modes.clear()
     stand_up(lying)
-    assert lying.call("controller/walk").success
-    lying.until_mode(Mode.WALKING)
+    walk(lying)
     assert lying.call("controller/lie_down").success
     lying.until_mode(Mode.PASSIVE)
     assert lying.modes == [Mode.STANDING_UP, Mode.STANDING, Mode.WALKING, Mode.LYING_DOWN, Mode.PASSIVE]
@@ -114,12 +132,6 @@ def test_an_emergency_stop_is_latched_until_reset(walking):
     walking.drive(0.3, vx=0.5)
     assert walking.damped
     stand_up(walking)
-
-
-def test_walking_from_lying_is_refused_with_a_hint(lying):
-    response = lying.call("controller/walk")
-    assert not response.success
-    assert "~/stand_up" in response.message
 
 
 def test_diagnostics_give_rate_misses_and_latencies(walking):

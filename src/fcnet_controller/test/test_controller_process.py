@@ -1,7 +1,6 @@
 """How a controller process begins and ends."""
 
 import json
-import os
 import signal
 import time
 from pathlib import Path
@@ -61,22 +60,6 @@ def test_unusable_parameters_are_refused_by_name(make_node, request, given, name
 def test_a_refusal_when_starting_or_configuring_ends_the_process_with_one_line(start):
     assert_refused(start(control_rate=1e4), "control_rate", "between 10 and 500")
     assert_refused(start(auto_start=True, policy="/nowhere/policy.safetensors"), "/nowhere/policy.safetensors")
-
-
-def real_time_priorities(process):
-    """Of the threads of a process that have SCHED_FIFO."""
-    threads = [int(folder.name) for folder in Path(f"/proc/{process}/task").iterdir()]
-    fifo = [thread for thread in threads if os.sched_getscheduler(thread) == os.SCHED_FIFO]
-    return [os.sched_getparam(thread).sched_priority for thread in fifo]
-
-
-def test_the_control_thread_alone_gets_a_real_time_priority_where_the_system_permits_it(start, model_path):
-    program = start(auto_activate=True, policy=model_path, realtime_priority=30, lock_memory=True)
-    wait_until(
-        lambda: real_time_priorities(program.process.pid) == [30] or "no SCHED_FIFO priority 30" in program.output,
-        "a priority, or why there is none",
-    )
-    assert program.end() == 0, program.output
 
 
 def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench, model_path):

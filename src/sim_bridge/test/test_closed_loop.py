@@ -66,7 +66,7 @@ def test_the_robot_walks_turns_stops_is_pushed_is_stopped_and_gets_up_again(clie
     assert program.survivors() == {}
 
 
-def test_a_robot_on_its_back_gets_up_on_request_and_walks(client, launch):
+def test_a_robot_on_its_back_gets_up_on_request_and_walks_and_its_launch_ends_with_its_controller(client, launch):
     program = launch("aliengo.launch.py", start="on_back")
     client.until_mode(Mode.PASSIVE)
     client.until_states()
@@ -76,7 +76,8 @@ def test_a_robot_on_its_back_gets_up_on_request_and_walks(client, launch):
     client.until_mode(Mode.WALKING)  # by the launch's auto_start, once it stands
     client.drive_until(lambda: client.speed > 0.2, "a walk", vx=0.4)
     assert client.upright
-    assert program.end() == 0, program.output
+    program.kill(CONTROLLER)
+    assert program.wait(PATIENCE) == 1, program.output
     assert program.survivors() == {}
 
 
@@ -101,14 +102,6 @@ def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on_though_i
     os.kill(controller, signal.SIGCONT)
     assert program.wait(PATIENCE) == 0, program.output
     assert all(words in program.output for words in ("pushed over", "recovering", "in lockstep"))
-    assert program.survivors() == {}
-
-
-def test_a_launch_does_not_go_on_without_its_controller(client, launch):
-    program = launch("aliengo.launch.py")
-    client.until_mode(Mode.WALKING)
-    program.kill(CONTROLLER)
-    assert program.wait(PATIENCE) == 1, program.output
     assert program.survivors() == {}
 
 

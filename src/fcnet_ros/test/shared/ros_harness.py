@@ -54,15 +54,6 @@ def wait_until(condition: Callable[[], Any], what: str | Callable[[], str], time
         time.sleep(POLL_INTERVAL)
 
 
-def cpu_seconds(process: int) -> float:
-    """Processor time that a process has used [s]; 0 for one that has ended."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 @contextmanager
 def own_domain() -> Iterator[int]:
     """A ROS domain id (1 to 100) that no other user of this function on this computer has at the same time."""
@@ -400,9 +391,8 @@ class Client:
 class IdealRobot(Client):
     """A client that is also an upright robot: each joint is where its last target was. It lies at first.
 
-    position: by name [rad]; joint_velocity [rad/s]: of every joint; names: joints in the order of publishing; effort
-    [Nm]: in this order, empty if not measured; silent: publishes no states. trajectories: all targets received, the
-    oldest first.
+    position: by name [rad]; names: joints in the order of publishing; effort [Nm]: in this order, empty if not
+    measured; silent: publishes no states. trajectories: all targets received, the oldest first.
     """
 
     def __init__(self, domain: int, robot: Robot, name: str = "ideal_robot") -> None:
@@ -419,7 +409,7 @@ class IdealRobot(Client):
 
     def lie(self) -> None:
         """Lie on the belly and publish states."""
-        self.silent, self.joint_velocity = False, 0.0
+        self.silent = False
         self.position = dict(zip(JOINT_NAMES, self.robot.lie_pose.tolist(), strict=True))
 
     def stand(self) -> None:
@@ -445,7 +435,7 @@ class IdealRobot(Client):
                 names = list(self.names)
                 positions = [self.position.get(name, 0.0) for name in names]
                 self._imu.publish(imu)
-                velocities = [self.joint_velocity] * len(names)
+                velocities = [0.0] * len(names)
                 self._joints.publish(
                     JointState(name=names, position=positions, velocity=velocities, effort=self.effort)
                 )
