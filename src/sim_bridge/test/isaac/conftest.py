@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import rollout_writer as script
+import rollout_writer
 import torch
 
 from fcnet_core.model_file import load_model
@@ -35,6 +35,11 @@ class TensorGym:
         self.dof_state = torch.zeros(simulation.batch * 12, 2)
         self.root_state = torch.zeros(simulation.batch, 13)
 
+    @staticmethod
+    def wrap_tensor(descriptor):
+        """As isaacgym.gymtorch.wrap_tensor."""
+        return descriptor.owner.dof_state if descriptor.descriptor == "dof state" else descriptor.owner.root_state
+
     def acquire_dof_state_tensor(self, sim):
         return SimpleNamespace(descriptor="dof state", owner=self)
 
@@ -53,19 +58,15 @@ class TensorGym:
         self.root_state.copy_(torch.from_numpy(root))
 
 
-def wrap_tensor(descriptor):
-    """As isaacgym.gymtorch.wrap_tensor."""
-    return descriptor.owner.dof_state if descriptor.descriptor == "dof state" else descriptor.owner.root_state
-
-
 class LeggedEnvironment:
     """The attributes and the step() of a legged_gym environment with three robots on flat ground."""
 
     def __init__(self, robot):
+        self.robot = robot
         self.simulation = Simulation(robot, 3, named_terrain("flat"), seed=5)
         self.gym, self.sim = TensorGym(self.simulation), object()
-        self.dof_state = wrap_tensor(self.gym.acquire_dof_state_tensor(self.sim))
-        self.root_states = wrap_tensor(self.gym.acquire_actor_root_state_tensor(self.sim))
+        self.dof_state = self.gym.wrap_tensor(self.gym.acquire_dof_state_tensor(self.sim))
+        self.root_states = self.gym.wrap_tensor(self.gym.acquire_actor_root_state_tensor(self.sim))
         self._refresh()
         self.dof_pos = self.dof_state.view(3, 12, 2)[..., 0]
         self.dof_vel = self.dof_state.view(3, 12, 2)[..., 1]
@@ -86,6 +87,15 @@ class LeggedEnvironment:
         self.reset_buf = torch.zeros(3, dtype=torch.long)
         return "observations", None, "rewards", self.reset_buf, {}
 
+    def drive(self, steps):
+        """The loop of a legged_gym play script: the shipped policy stands for a second, then walks forward."""
+        policy = ShippedPolicy(self)
+        for step in range(steps):
+            setpoint = np.zeros(len(SETPOINT_FIELDS))
+            setpoint[0] = SPEED if step >= 50 else 0.0
+            self.commands[:, 0] = float(setpoint[0])
+            self.step(policy.actions(setpoint))
+
     def _refresh(self):
         self.gym.refresh_dof_state_tensor(self.sim)
         self.gym.refresh_actor_root_state_tensor(self.sim)
@@ -94,9 +104,9 @@ class LeggedEnvironment:
 class ShippedPolicy:
     """The shipped policy in the place of a legged_gym policy: it drives robot 1, the others stand."""
 
-    def __init__(self, robot, environment):
+    def __init__(self, environment):
         model = load_model(MODEL)
-        self._robot, self._environment = robot, environment
+        self._robot, self._environment = environment.robot, environment
         self._policy = load_policy(model)
         self._shaper = model.command_shaper()
         self._last = None
@@ -116,12 +126,6 @@ class ShippedPolicy:
 
 
 @pytest.fixture(scope="session")
-def rollout_writer():
-    """The script, imported as a user of Isaac Gym would."""
-    return script
-
-
-@pytest.fixture(scope="session")
 def aliengo():
     return load_robot("aliengo")
 
@@ -131,34 +135,13 @@ def environment(aliengo):
     return LeggedEnvironment(aliengo)
 
 
-@pytest.fixture
-def tensor_api():
-    """Isaac Gym's gymtorch.wrap_tensor."""
-    return wrap_tensor
-
-
-def walk(environment, policy, steps):
-    """The loop of a legged_gym play script: one second of standing, then forward."""
-    for step in range(steps):
-        setpoint = np.zeros(len(SETPOINT_FIELDS))
-        setpoint[0] = SPEED if step >= 50 else 0.0
-        environment.commands[:, 0] = float(setpoint[0])
-        environment.step(policy.actions(setpoint))
-
-
-@pytest.fixture
-def drive(aliengo):
-    """Let the shipped policy walk robot 1 of an environment for some steps."""
-    return lambda environment, steps: walk(environment, ShippedPolicy(aliengo, environment), steps)
-
-
 @pytest.fixture(scope="session")
-def rollout(tmp_path_factory, aliengo, rollout_writer):
+def rollout(tmp_path_factory, aliengo):
     """Four seconds of the shipped policy as a .rollout file, recorded through env.step()."""
     path = tmp_path_factory.mktemp("isaac") / "walk.rollout"
     environment = LeggedEnvironment(aliengo)
     recorder = rollout_writer.attach(environment, str(path), env_id=1, robot="aliengo")
-    walk(environment, ShippedPolicy(aliengo, environment), 200)
+    environment.drive(200)
     recorder.close()
     return path
 

@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+import rollout_writer
 from ros_harness import assert_refused, processes, ros_arguments
 from sensor_msgs.msg import Imu
 
@@ -75,7 +76,7 @@ def test_either_a_recording_or_a_live_simulation_is_played(both):
         PlaybackParameters(**both)
 
 
-def test_a_running_simulation_is_relayed(play, client, environment, drive, rollout_writer):
+def test_a_running_simulation_is_relayed(play, client, environment):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -85,7 +86,7 @@ def test_a_running_simulation_is_relayed(play, client, environment, drive, rollo
 
     def simulate():
         while not ending.is_set():
-            drive(environment, 10)
+            environment.drive(10)
 
     simulation = threading.Thread(target=simulate)
     simulation.start()
@@ -114,7 +115,7 @@ def source():
 
 
 @pytest.fixture
-def writer(source, rollout_writer):
+def writer(source):
     writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, live=f"127.0.0.1:{source.port}", robot="aliengo")
     yield writer
     writer.close()
@@ -139,7 +140,7 @@ def test_live_states_come_one_by_one(source, writer):
     assert (source.counters.states, source.counters.bad, source.counters.lost) == (3, 0, 0)
 
 
-def test_bad_packets_are_counted_and_change_nothing(source, writer, rollout_writer):
+def test_bad_packets_are_counted_and_change_nothing(source, writer):
     rng = np.random.default_rng(0)
     good = rollout_writer.frame(b"FCRS", bytes(24))
     hostile = [b"", b"FCRS", rng.bytes(300), good, good[:-1], rollout_writer.frame(b"FCRH", b"[" * 9000), bytes(60_000)]
@@ -159,7 +160,7 @@ def test_bad_packets_are_counted_and_change_nothing(source, writer, rollout_writ
     assert source.counters.lost == 1, "the step that was not finite"
 
 
-def test_states_of_another_robot_are_left_out_and_a_sentence_says_why(source, rollout_writer):
+def test_states_of_another_robot_are_left_out_and_a_sentence_says_why(source):
     writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, live=f"127.0.0.1:{source.port}", robot="a1")
     write(writer)
     writer.close()
@@ -169,7 +170,7 @@ def test_states_of_another_robot_are_left_out_and_a_sentence_says_why(source, ro
     assert "robot:=a1" in source.refusal
 
 
-def test_a_listener_that_starts_late_reads_the_next_header(source, writer, rollout_writer, monkeypatch):
+def test_a_listener_that_starts_late_reads_the_next_header(source, writer, monkeypatch):
     monkeypatch.setattr(rollout_writer, "HEADER_PERIOD", float("inf"))
     write(writer)
     assert source.receive(0.1) is None
@@ -179,7 +180,7 @@ def test_a_listener_that_starts_late_reads_the_next_header(source, writer, rollo
     assert source.receive(1.0) is not None
 
 
-def test_what_is_streamed_is_what_is_recorded(source, rollout_writer, tmp_path):
+def test_what_is_streamed_is_what_is_recorded(source, tmp_path):
     path = tmp_path / "both.rollout"
     writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path), f"127.0.0.1:{source.port}")
     write(writer, 0.7)

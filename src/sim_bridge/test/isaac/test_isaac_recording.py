@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rollout_writer
 
 from fcnet_core.model_file import load_model
 from fcnet_core.policy import load_policy
@@ -92,11 +93,11 @@ def test_steps_without_recorded_targets_are_not_compared(recording, aliengo):
     assert (error["steps"], error["rmse"]) == (0, None)
 
 
-def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, drive, rollout_writer, tensor_api, tmp_path):
+def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, tmp_path):
     paths = [tmp_path / "env.rollout", tmp_path / "gym.rollout"]
     writer = rollout_writer.RolloutWriter(environment.dt, environment.dof_names, str(paths[1]))
     raw = rollout_writer.GymRecorder(
-        environment.gym, environment.sim, tensor_api, writer, joints=12, first_dof=12, actor=1
+        environment.gym, environment.sim, environment.gym.wrap_tensor, writer, joints=12, first_dof=12, actor=1
     )
     plain_step = environment.step
 
@@ -106,7 +107,7 @@ def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, drive, rollout_
 
     environment.step = step
     recorder = rollout_writer.attach(environment, str(paths[0]), env_id=1)
-    drive(environment, 20)
+    environment.drive(20)
     recorder.close()
     raw.close()
     assert environment.step is step, "close() gives step() back"
@@ -116,7 +117,7 @@ def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, drive, rollout_
     np.testing.assert_allclose(one.targets.position, other.targets.position, atol=1e-6)
 
 
-def test_a_reset_environment_begins_an_episode(environment, rollout_writer, tmp_path):
+def test_a_reset_environment_begins_an_episode(environment, tmp_path):
     import torch
 
     recorder = rollout_writer.attach(environment, str(tmp_path / "reset.rollout"), env_id=1)
@@ -129,7 +130,7 @@ def test_a_reset_environment_begins_an_episode(environment, rollout_writer, tmp_
     np.testing.assert_array_equal(run.starts, run.joints.stamp[[0, 3]])
 
 
-def test_targets_of_another_kind_of_control_are_left_open(environment, rollout_writer, tmp_path):
+def test_targets_of_another_kind_of_control_are_left_open(environment, tmp_path):
     import torch
 
     environment.cfg.control.control_type = "T"
