@@ -59,12 +59,8 @@ def commands() -> dict[str, list[str]]:
     """What the services and the systemd unit run inside the image, by the name of the service, defaults filled in."""
     texts = {name: service["command"] for name, service in compose()["services"].items()}
     texts["fcnet-robot.service"] = "ros2 " + unit()["Service"]["ExecStart"].split(" ros2 ", 1)[1]
-    return {name: shlex.split(filled(text)) for name, text in texts.items()}
-
-
-def filled(text: str) -> str:
-    text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
-    return text.replace("${FCNET_ROBOT}", "aliengo")
+    filled = {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text) for name, text in texts.items()}
+    return {name: shlex.split(text.replace("${FCNET_ROBOT}", "aliengo")) for name, text in filled.items()}
 
 
 @pytest.mark.parametrize("source", copied())

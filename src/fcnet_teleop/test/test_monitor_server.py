@@ -115,16 +115,6 @@ def test_requests_and_commands_arrive_and_a_refusal_says_why(served):
     assert [command.velocity[0] for command in served.commands] == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("body", [None, b"", b"{}", b'{"seen": "now"}', b'{"seen": NaN}', b"[" * 2000])
-def test_a_request_that_does_not_say_what_its_page_has_seen_is_refused_and_a_stop_is_not(served, body):
-    status, _, content = served.send("POST", "/request/stand_up", body)
-    assert status == 400
-    assert json.loads(content)["message"]
-    assert served.requests == []
-    assert served.send("POST", "/request/emergency_stop", body)[0] == 200
-    assert served.requests == [Request.EMERGENCY_STOP]
-
-
 def test_a_stop_arrives_although_its_sender_does_not_wait_for_the_response(served):
     for count in range(1, 21):
         with socket.create_connection(("127.0.0.1", served.server.port), timeout=10) as connection:
@@ -162,12 +152,20 @@ def test_only_the_pages_files_are_served(served, path):
     assert served.send("GET", path)[0] == 404
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe", b"[" * 4000, b'{"page": 1}', b"NaN"])
-def test_what_is_no_command_is_refused_with_a_message(served, content):
-    status, _, body = served.send("POST", "/command", content)
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        *(("/command", content) for content in (b"", b"{", b"[]", b"\xff\xfe", b"[" * 4000, b'{"page": 1}', b"NaN")),
+        *(("/request/stand_up", content) for content in (None, b"", b"{}", b'{"seen": "now"}', b'{"seen": NaN}')),
+        ("/request/stand_up", b"[" * 2000),
+    ],
+)
+def test_what_is_no_command_and_no_request_is_refused_with_a_message_and_a_stop_is_not(served, path, content):
+    status, _, body = served.send("POST", path, content)
     assert status == 400
     assert json.loads(body)["message"]
-    assert served.commands == []
+    assert served.send("POST", "/request/emergency_stop", content)[0] == 200
+    assert (served.commands, served.requests) == ([], [Request.EMERGENCY_STOP])
 
 
 @pytest.mark.parametrize(
