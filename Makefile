@@ -28,9 +28,9 @@ tasks: ## the ten tasks of docs/first_hour.md, one after the other, each with it
 
 ## Check
 
-test: ## every test, two files at a time
+test: ## every test, three files at a time
 	@sh tools/setup.sh test
-	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 lint: ## ruff, mypy, and words to avoid in text
 	@sh tools/setup.sh test
