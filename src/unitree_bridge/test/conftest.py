@@ -6,8 +6,9 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,13 @@ class BridgeClient(Client):
                 return
         raise AssertionError(f"targets are not followed: {self.health}")
 
+    def is_followed(self, board, positions):
+        """Return whether targets are followed after a damp."""
+        self.send_targets(None, 0.2)
+        board.commands.reset()
+        self.send_targets(positions, 0.5)
+        return board.commands.last_stiff() is not None
+
     def until_driver_mode(self, mode):
         """Wait until new diagnostics have this mode of the motors."""
         self.health = {}
@@ -84,23 +92,6 @@ class BridgeClient(Client):
     def offer_gains(self, kp, kd):
         """Publish the same gains for all joints."""
         self.gains.publish(String(data=Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()))
-
-    def claim(self, text):
-        """Publish a claim of another bridge."""
-        self.claims.publish(String(data=text))
-
-    def claim_until(self, text, condition, what):
-        """Publish a claim as a living bridge does, until the condition is true."""
-        claimed = 0.0
-
-        def is_met():
-            nonlocal claimed
-            if time.monotonic() - claimed >= CLAIM_PERIOD:
-                claimed = time.monotonic()
-                self.claim(text)
-            return condition()
-
-        self.until(is_met, what)
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +188,26 @@ def following(bridge, client, board, robot):
 def is_damping():
     """Whether a command holds nothing and only resists motion."""
     return lambda command: bool((command.stiffness == 0).all() and (command.damping > 0).all())
+
+
+@pytest.fixture
+def repeated():
+    """Publish a message periodically, as a living bridge does its claim, in a `with` block."""
+
+    @contextmanager
+    def repeated(publisher, message, period=CLAIM_PERIOD):
+        ending = threading.Event()
+
+        def publish():
+            while not ending.wait(period):
+                publisher.publish(message)
+
+        thread = threading.Thread(target=publish)
+        thread.start()
+        try:
+            yield
+        finally:
+            ending.set()
+            thread.join()
+
+    return repeated

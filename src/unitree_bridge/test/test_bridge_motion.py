@@ -49,11 +49,6 @@ def test_targets_are_followed_gently_smoothly_and_within_the_robots_limits(follo
     assert (steps > 0).sum() > 2 * 25
 
 
-def test_a_damp_ends_stiffness_at_once(following, client, board, is_damping):
-    client.send_targets(None, 0.2)
-    client.until(lambda: is_damping(board.commands.last), "damping")
-
-
 def test_the_wireless_remote_is_a_joystick(bridge, client, board):
     board.faults = BoardFaults(remote=RemoteState(frozenset({"L1", "A"}), lx=-0.5, ly=1.0, rx=0.25, ry=-1.0, L2=0.0))
     client.until(lambda: JOY.name in client.newest and any(client.newest[JOY.name].buttons), "a pressed button")

@@ -1,43 +1,19 @@
 """One robot, one bridge: a second one is refused; the successor of a dead one is not."""
 
 import signal
-import socket
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
 from ros_harness import wait_until
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
-from fcnet_core.errors import FcnetError, RobotInUseError
+from fcnet_core.errors import RobotInUseError
 from fcnet_ros.topics import JOINT_STATES, ROBOT_OWNERSHIP
-from unitree_bridge.hardware import UnitreeHardware
-from unitree_bridge.ownership import PERIOD, RobotOwnership
-from unitree_bridge.parameters import BridgeParameters
+from unitree_bridge.ownership import RobotOwnership
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.physics import JointPhysics
-
-
-@contextmanager
-def repeated(publisher, message, period=PERIOD):
-    """Publish a message periodically."""
-    ending = threading.Event()
-
-    def publish():
-        while not ending.wait(period):
-            publisher.publish(message)
-
-    thread = threading.Thread(target=publish)
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        thread.join()
 
 
 @pytest.fixture
@@ -51,24 +27,16 @@ def other(make_node):
     return make_node("other")
 
 
-@pytest.fixture
-def bridges(bridge_node, make_node):
-    """Two bridges of a robot that have discovered each other."""
-    nodes = bridge_node, make_node("aliengo_bridge_elsewhere")
-    bridges = [RobotOwnership(node) for node in nodes]
-    for node in nodes:
-        wait_until(lambda node=node: node.count_subscribers(ROBOT_OWNERSHIP.name) == 2, "the other bridge")
-    return bridges
-
-
-def test_a_simulator_that_publishes_states_is_named_and_not_joined(bridge_node, other):
+def test_a_simulator_that_publishes_states_is_named_and_not_joined(bridge_node, other, repeated):
     states, ownership = JOINT_STATES.publisher(other), RobotOwnership(bridge_node)
     wait_until(states.get_subscription_count, "the bridge's subscription")
     with repeated(states, JointState(), 0.02), pytest.raises(RobotInUseError, match="other moves this robot"):
         ownership.acquire()
 
 
-def test_neither_a_silent_publisher_nor_one_claim_keeps_a_bridge_away_and_a_repeated_claim_does(bridge_node, other):
+def test_neither_a_silent_publisher_nor_one_claim_keeps_a_bridge_away_and_a_repeated_claim_does(
+    bridge_node, other, repeated
+):
     JOINT_STATES.publisher(other)
     claims, ownership = ROBOT_OWNERSHIP.publisher(other), RobotOwnership(bridge_node)
     wait_until(claims.get_subscription_count, "the bridge's subscription")
@@ -79,49 +47,19 @@ def test_neither_a_silent_publisher_nor_one_claim_keeps_a_bridge_away_and_a_repe
         RobotOwnership(bridge_node).acquire()
 
 
-def test_of_two_bridges_that_start_together_one_is_refused(bridges):
+def test_of_two_bridges_that_start_together_one_is_refused(bridge_node, make_node):
+    nodes = bridge_node, make_node("aliengo_bridge_elsewhere")
+    bridges = [RobotOwnership(node) for node in nodes]
+    for node in nodes:
+        wait_until(lambda node=node: node.count_subscribers(ROBOT_OWNERSHIP.name) == 2, "the other bridge")
     with ThreadPoolExecutor(2) as threads:
         started = [threads.submit(bridge.acquire) for bridge in bridges]
     assert sorted(type(one.exception()).__name__ for one in started) == ["NoneType", "RobotInUseError"]
 
 
-def test_a_bridge_elsewhere_is_refused_while_another_one_holds_the_robot(bridges):
-    first, second = bridges
-    first.acquire()
-    with ThreadPoolExecutor(1) as threads:
-        started = threads.submit(second.acquire)
-        while not started.done():
-            first.renew()
-            time.sleep(PERIOD)
-    assert isinstance(started.exception(), RobotInUseError)
-    assert first.conflict == ""
-
-
-def test_a_second_bridge_on_the_same_port_is_refused(bridge_node, board):
-    hardware = UnitreeHardware("aliengo")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as first:
-        first.bind(("", 0))
-        target, port = board.address
-        parameters = BridgeParameters(target=target, port=port, local_port=first.getsockname()[1])
-        with pytest.raises(FcnetError, match=str(parameters.local_port)):
-            hardware.configure(bridge_node, parameters)
-    hardware.close()
-
-
 def wait_for_commands(client, board):
     count = board.commands.count
     client.until(lambda: board.commands.count > count + 50, "commands")
-
-
-def test_a_bridge_in_reserve_takes_over_from_one_that_was_killed(start, client, board):
-    first = start(auto_start=True)
-    reserve = start()
-    wait_for_commands(client, board)
-    client.until(lambda: client.node.get_node_names().count("aliengo_bridge") == 2, "both are known")
-    time.sleep(1.0)  # until the reserve knows the first too
-    first.end(signal.SIGKILL)
-    assert client.change_state("aliengo_bridge", "configure"), reserve.output
-    wait_for_commands(client, board)
 
 
 def test_of_two_bridges_that_both_hold_the_robot_none_begins_to_move_it(start, client, board, robot):

@@ -10,17 +10,21 @@ from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.parameter import Parameter
-from ros_harness import assert_refused, stamp_of
+from rclpy.serialization import serialize_message
+from ros_harness import COMMAND_PERIOD, assert_refused, stamp_of
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.names import SECOND
-from fcnet_core.robot import ROBOT_FOLDER
+from fcnet_core.names import SECOND, HealthKey
+from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
+from fcnet_ros.messages import Gains
 from fcnet_ros.parameters import declare_fixed_parameters
+from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
 from fcnet_ros.topics import TARGET_REFUSAL
 from unitree_bridge.hardware import UnitreeHardware
 from unitree_bridge.parameters import BridgeParameters
 from unitree_lowlevel.driver import DriverMode
+from unitree_lowlevel.fake_board.faults import BoardFaults
 
 IS_NOHUP = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 OF_TERMINAL = pytest.mark.skipif(IS_NOHUP, reason="under nohup a bridge outlives its terminal")
@@ -66,9 +70,7 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
     assert client.change_state("aliengo_bridge", "configure")
     client.until_driver_mode(DriverMode.DAMPING)
     assert is_damping(board.commands.last)
-    client.send_targets(None, 0.1)
-    client.send_targets(robot.lie_pose, 0.3)
-    assert board.commands.last_stiff() is None
+    assert not client.is_followed(board, robot.lie_pose)
 
     assert client.change_state("aliengo_bridge", "activate")
     client.begin(board, robot.lie_pose)
@@ -90,14 +92,6 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
     assert program.end() == 0
 
 
-@pytest.fixture
-def half_a_robot_file(tmp_path):
-    path = tmp_path / "aliengo.yaml"
-    text = (ROBOT_FOLDER / "aliengo.yaml").read_text()
-    path.write_text(text[: len(text) // 2])
-    return path
-
-
 @pytest.mark.parametrize(
     ("parameter", "value", "named"),
     [
@@ -109,13 +103,11 @@ def half_a_robot_file(tmp_path):
         ("publish_rate", 300.0, "publish_rate"),
         ("robot_file", "/nowhere/aliengo.yaml", "/nowhere/aliengo.yaml"),
         ("robot_file", str(ROBOT_FOLDER / "a1.yaml"), "a1_bridge"),
-        ("robot_file", "half_a_robot_file", "aliengo.yaml"),
         ("netwrok.target", "127.0.0.1", "netwrok.target"),
         ("use_sim_time", True, "use_sim_time"),
     ],
 )
-def test_a_parameter_that_cannot_be_used_is_refused_by_name(make_node, request, parameter, value, named):
-    value = str(request.getfixturevalue(value)) if value == "half_a_robot_file" else value
+def test_a_parameter_that_cannot_be_used_is_refused_by_name(make_node, parameter, value, named):
     node = make_node("aliengo_bridge", parameter_overrides=[Parameter(parameter, value=value)])
     with pytest.raises(FcnetError, match=named):
         UnitreeHardware("aliengo").configure(node, declare_fixed_parameters(node, BridgeParameters))
@@ -126,3 +118,36 @@ def test_a_refusal_when_starting_or_configuring_ends_the_process_with_one_line(s
     path.write_text("aliengo_bridge:\n  ros__parameters:\n    network: {taget: 127.0.0.1}\n")
     assert_refused(start(params_file=path), "network.taget")
     assert_refused(start(auto_start=True, robot_file="/nowhere/aliengo.yaml"), "/nowhere/aliengo.yaml")
+
+
+def test_with_a_local_socket_nobody_moves_the_joints_by_dds(start, client, board, robot):
+    bridge = start(auto_start=True, targets_over="local")
+    client.until_driver_mode(DriverMode.DAMPING)
+    sender = LocalSender(socket_name(client.node))
+    kp, kd = robot.gains.kp + 5.0, robot.gains.kd
+    gains = Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd))
+    client.offer_gains(kp + 5.0, kd)
+    sender.send_gains(serialize_message(String(data=gains.text())))
+    local = TargetPublisher(client.node, local=sender)
+    for publisher in (TargetPublisher(client.node), local):
+        board.commands.reset()
+        for target in [None] * 5 + [robot.lie_pose] * 50:
+            publisher.publish(target)
+            time.sleep(COMMAND_PERIOD)
+        assert (board.commands.last_stiff() is not None) == (publisher is local), bridge.output
+    assert max(command.stiffness.max() for _, command in board.commands.recent) == pytest.approx(kp, abs=0.1)
+    assert client.health["target_owner"] == "" or local.identity.hex() in client.health["target_owner"]
+    local.close()
+    assert bridge.end() == 0
+
+
+def test_targets_are_followed_after_a_request_to_recover(start, client, board, robot):
+    board.faults = BoardFaults(tilt=(3.0, 0.0))
+    start(auto_start=True, allow_recovery=True)
+    client.until_driver_mode(DriverMode.DAMPING)
+    client.until(lambda: "tilt" in client.health.get(HealthKey.WARNINGS, ""), "a warning of the tilt")
+    assert not client.is_followed(board, robot.lie_pose)
+    recovers = lambda: client.call("aliengo_bridge/recover").success and client.is_followed(board, robot.lie_pose)  # noqa: E731
+    client.until(recovers, "targets that are followed")
+    assert client.fault == ""
+    board.faults = BoardFaults()

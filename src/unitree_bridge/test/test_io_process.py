@@ -1,5 +1,5 @@
 """A bridge is two processes, of which each damps the motors where the other one stops, is stopped or dies; and so does
-the I/O process where the sender of targets dies.
+the I/O process when targets end.
 """
 
 import os
@@ -10,7 +10,6 @@ import time
 
 import numpy as np
 import pytest
-from ros_harness import Process
 
 from fcnet_core.errors import RobotInUseError
 from unitree_lowlevel.driver import DriverMode
@@ -18,20 +17,6 @@ from unitree_lowlevel.io_process import lock_robot
 
 WITHIN = 0.1  # [s] from the end of a process to damping on the wire
 LATENESS = 0.1  # [s] granted to a loaded machine on top
-SENDER = """
-import sys, time, rclpy
-from fcnet_core.robot import load_robot
-from fcnet_ros.program import participant_profile
-from fcnet_ros.targets import TargetPublisher
-with participant_profile():
-    rclpy.init()
-    node = rclpy.create_node("sender")
-publisher, pose = TargetPublisher(node), load_robot("aliengo").lie_pose
-for cycle in range(3000):
-    publisher.publish(None if cycle % 200 < 10 else pose)
-    time.sleep(0.02)
-"""
-
 SUCCESSOR = """
 import sys, time
 from unitree_lowlevel.io_client import IoClient
@@ -199,16 +184,10 @@ def test_an_activation_that_failed_does_not_come_true_later(start, client, board
     client.follow(board, robot.lie_pose)
 
 
-def test_a_robot_whose_controller_is_killed_is_damped_within_a_tenth_of_a_second(start, client, board, domain):
-    start(auto_start=True, robot_file="aliengo")
+def test_when_targets_end_the_robot_is_damped_within_a_tenth_of_a_second(followed, client, board, robot, is_damping):
+    client.send_targets(robot.lie_pose, 0.1)
+    ended = time.monotonic()
     client.until_driver_mode(DriverMode.DAMPING)
-    board.commands.reset()
-    with Process([sys.executable, "-c", SENDER], domain) as sender:
-        client.until(lambda: board.commands.last_stiff() is not None, "stiff commands")
-        time.sleep(0.5)
-        killed = time.monotonic()
-        sender.end(signal.SIGKILL)
-    time.sleep(0.5)
-    assert board.commands.last_stiff() - killed < WITHIN + LATENESS
-    assert board.commands.last_arrival - killed > 0.4
-    client.until_driver_mode(DriverMode.DAMPING)
+    client.until(lambda: board.commands.last_arrival - ended > 0.4, "commands that go on")
+    assert stiff_after(board, ended) < WITHIN + LATENESS
+    assert is_damping(board.commands.last)

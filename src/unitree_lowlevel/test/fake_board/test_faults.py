@@ -105,12 +105,3 @@ def test_chance_is_the_same_for_the_same_seed():
     faults = BoardFaults(loss=0.1, duplicates=0.1, reordering=0.1, jitter=0.003)
     assert _carried(faults, seed=3) == _carried(faults, seed=3)
     assert _carried(faults, seed=3) != _carried(faults, seed=4)
-
-
-def test_next_due_is_the_time_of_the_next_packet():
-    line: Channel[str] = Channel(0)
-    assert line.next_due == math.inf
-    line.put("late", 1.0, BoardFaults(delay=0.5))
-    assert line.next_due == 1.5
-    assert line.take(1.4) == []
-    assert line.take(1.5) == ["late"]

@@ -28,13 +28,6 @@ def _sense(physics: JointPhysics, command: LowCommand, cycles: int = 1) -> Simpl
     return SimpleNamespace(**physics.sense())
 
 
-def test_it_rests_in_the_lying_pose_with_an_imu_at_rest(physics, robot):
-    state = _sense(physics, NOTHING, 100)
-    np.testing.assert_array_equal(state.position, robot.lie_pose)
-    np.testing.assert_array_equal(state.orientation, [0.0, 0.0, 0.0, 1.0])
-    np.testing.assert_array_equal(state.linear_acceleration, [0.0, 0.0, 9.81])
-
-
 def test_a_torque_alone_accelerates_and_is_what_the_motor_reports(physics):
     state = _sense(physics, replace(NOTHING, torque=np.full(12, 0.2)), 5)
     np.testing.assert_allclose(state.torque, 0.2)

@@ -25,11 +25,13 @@ def refusal(check, *arguments):
     return sentence
 
 
-def without_network(script):
-    """Run a script where there is only a loopback interface, that is down."""
-    program = ["unshare", "-rn", sys.executable, "-c", script]
-    if subprocess.run([*program[:2], "true"], capture_output=True, check=False).returncode:
-        pytest.skip("this machine does not let a program have a network of its own (unshare -rn)")
+def refusal_elsewhere(call, *prefix, before="pass"):
+    """Return the refusal of a check in a program of its own, "" without one."""
+    script = (
+        "import os\nfrom fcnet_core.errors import TransportError\nfrom unitree_lowlevel import network\n"
+        f"try:\n    {before}\n    network.{call}\nexcept TransportError as error: print(error)"
+    )
+    program = [*prefix, sys.executable, "-c", script]
     return subprocess.run(program, capture_output=True, text=True, check=True).stdout
 
 
@@ -54,13 +56,10 @@ def test_the_route_is_the_address_from_which_commands_leave():
 
 
 def test_without_a_route_the_cable_and_the_address_are_named():
-    script = (
-        "from fcnet_core.errors import TransportError\n"
-        "from unitree_lowlevel.network import check_route\n"
-        "try: check_route(('192.168.123.10', 8007))\n"
-        "except TransportError as error: print(error)"
-    )
-    assert "192.168.123.162/24" in without_network(script)
+    own_network = ["unshare", "-rn"]  # there is only a loopback interface, that is down
+    if subprocess.run([*own_network, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let a program have a network of its own (unshare -rn)")
+    assert "192.168.123.162/24" in refusal_elsewhere("check_route(('192.168.123.10', 8007))", *own_network)
 
 
 def test_a_port_in_use_says_that_another_bridge_is_running(taken_port):
@@ -77,16 +76,7 @@ def test_a_port_that_is_free_stays_free(taken_port):
 
 
 def test_a_port_for_the_privileged_asks_for_a_higher_one():
-    script = (
-        "import os\n"
-        "from fcnet_core.errors import TransportError\n"
-        "from unitree_lowlevel.network import check_port_free\n"
-        "try:\n"
-        "    if os.geteuid() == 0: os.setgid(65534); os.setuid(65534)\n"
-        "    check_port_free(80)\n"
-        "except TransportError as error: print(error)"
-    )
-    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    said = refusal_elsewhere("check_port_free(80)", before="os.geteuid() or (os.setgid(65534), os.setuid(65534))")
     if not said:
         pytest.skip("on this machine every program may open port 80")
     assert said.startswith("UDP port 80 needs privileges: choose a local port of 1024 or above")

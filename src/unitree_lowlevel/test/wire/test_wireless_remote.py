@@ -16,13 +16,9 @@ def layout(bits=0, lx=0.0, rx=0.0, ry=0.0, l2=0.0, ly=0.0):
     return b"\x55\x51" + struct.pack("<H5f", bits, lx, rx, ry, l2, ly) + bytes(16)
 
 
-@pytest.mark.parametrize(("bit", "name"), list(enumerate(BUTTONS)))
-def test_every_bit_is_a_button(bit, name):
-    assert decode_remote(layout(bits=1 << bit)).buttons == {name}
-
-
-def test_buttons_are_in_the_vendors_order():
-    assert decode_remote(layout(bits=0b0000_0010_0010_0000)).buttons == {"L2", "B"}
+def test_every_bit_is_a_button_in_the_vendors_order():
+    names = ["R1", "L1", "start", "select", "R2", "L2", "F1", "F2", "A", "B", "X", "Y", "up", "right", "down", "left"]
+    assert [decode_remote(layout(bits=1 << bit)).buttons for bit in range(16)] == [{name} for name in names]
 
 
 def test_axes_lie_where_the_vendor_puts_them():
@@ -38,12 +34,6 @@ def test_zeros_and_nothing_are_a_remote_at_rest():
 @pytest.mark.parametrize(("sent", "read"), [("nan", 0.0), ("inf", 0.0), ("-inf", 0.0), ("1e30", 1.0), ("-2", -1.0)])
 def test_an_axis_stays_within_the_range_of_a_stick(sent, read):
     assert decode_remote(layout(ly=float(sent))).ly == read
-
-
-@given(st.binary(min_size=40, max_size=40))
-def test_any_bytes_are_read(remote):
-    state = decode_remote(remote)
-    assert all(-1.0 <= axis <= 1.0 for axis in (state.lx, state.ly, state.rx, state.ry, state.L2))
 
 
 @given(st.frozensets(st.sampled_from(BUTTONS)), axes, axes, axes, axes, axes)
