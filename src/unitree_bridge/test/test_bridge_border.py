@@ -8,7 +8,6 @@ from lifecycle_msgs.srv import ChangeState
 from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters, SetParametersAtomically
 from rclpy.serialization import serialize_message
-from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.topics import JOINT_TRAJECTORY
@@ -75,7 +74,7 @@ def test_joint_gains_that_are_none_or_beyond_bounds_are_refused_and_keep_the_rob
 
 
 def test_a_trajectory_of_40_000_names_does_not_stop_a_robot_that_follows(bridge, client, board, robot, repeated):
-    content = serialize_message(JointTrajectory(joint_names=["j"] * 40_000))
+    content = serialize_message(JOINT_TRAJECTORY.kind(joint_names=["j"] * 40_000))
 
     def is_followed_throughout():
         client.begin(board, robot.lie_pose)
