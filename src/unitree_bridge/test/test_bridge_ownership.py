@@ -1,6 +1,7 @@
 """One robot, one bridge: a second one is refused; the successor of a dead one is not."""
 
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -10,7 +11,7 @@ from std_msgs.msg import String
 
 from fcnet_core.errors import RobotInUseError
 from fcnet_ros.topics import JOINT_STATES, ROBOT_OWNERSHIP
-from unitree_bridge.ownership import RobotOwnership
+from unitree_bridge.ownership import PERIOD, RobotOwnership
 from unitree_lowlevel.codec import GEN33
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.physics import JointPhysics
@@ -47,14 +48,21 @@ def test_neither_a_silent_publisher_nor_one_claim_keeps_a_bridge_away_and_a_repe
         RobotOwnership(bridge_node).acquire()
 
 
-def test_of_two_bridges_that_start_together_one_is_refused(bridge_node, make_node):
+def test_of_two_bridges_that_start_together_one_is_refused_also_when_it_asks_again(bridge_node, make_node):
     nodes = bridge_node, make_node("aliengo_bridge_elsewhere")
     bridges = [RobotOwnership(node) for node in nodes]
     for node in nodes:
         wait_until(lambda node=node: node.count_subscribers(ROBOT_OWNERSHIP.name) == 2, "the other bridge")
     with ThreadPoolExecutor(2) as threads:
-        started = [threads.submit(bridge.acquire) for bridge in bridges]
-    assert sorted(type(one.exception()).__name__ for one in started) == ["NoneType", "RobotInUseError"]
+        errors = [one.exception() for one in [threads.submit(bridge.acquire) for bridge in bridges]]
+        assert sorted(type(error).__name__ for error in errors) == ["NoneType", "RobotInUseError"]
+        holder, refused = bridges if errors[0] is None else reversed(bridges)
+        again = threads.submit(refused.acquire)
+        while not again.done():
+            holder.renew()
+            time.sleep(PERIOD)
+    assert isinstance(again.exception(), RobotInUseError)
+    assert holder.conflict == ""
 
 
 def wait_for_commands(client, board):

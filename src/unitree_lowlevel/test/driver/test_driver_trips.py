@@ -232,7 +232,7 @@ def test_a_motor_that_has_cut_itself_out_trips_again_after_a_reset(bench):
     assert "FL_calf_joint" in bench.driver.trip.reason
 
 
-def test_another_robot_is_accepted_by_a_reset(bench):
+def test_another_robot_is_accepted_by_a_reset_and_then_there_is_nothing_to_reset(bench):
     bench.awake()
     bench.state = {"identity": (7, 7)}
     bench.cycle()
@@ -240,9 +240,6 @@ def test_another_robot_is_accepted_by_a_reset(bench):
     bench.driver.reset(bench.now)
     bench.run(0.1)
     assert bench.driver.mode is DriverMode.DAMPING
-
-
-def test_without_a_trip_there_is_nothing_to_reset(bench):
     assert "nothing to reset" in bench.driver.reset(bench.now)
 
 
