@@ -8,6 +8,7 @@ Weights and scales are bound by their names in the model file. export.py makes t
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +23,7 @@ from fcnet_core.model_file import PolicyModel
 
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
 LARGEST_GRAPH = 2**26  # [bytes]
+LARGEST_MEMORY = 2**24  # numbers of one entry and robot
 CLIP = "observation_clip"  # the card's, bound like a weight
 NEXT = "next_"
 Anything = npt.NDArray[Any]
@@ -48,6 +50,28 @@ def bound_arrays(model: PolicyModel) -> dict[str, Single]:
     """Return the arrays that a graph lacks, by name, float32."""
     arrays = {name: np.ascontiguousarray(array, dtype=np.float32) for name, array in model.tensors.items()}
     return arrays | {CLIP: np.array(model.card.observation_clip, dtype=np.float32)}
+
+
+def _memory(session: Any, observed: list[str]) -> dict[str, tuple[int, tuple[int, ...], npt.DTypeLike]]:
+    """Return the rows of each entry of the memory, 0 if it is replaced, its shape for one robot and its type.
+
+    The graph may come from a stranger. Raises FcnetError if its inputs and outputs are not those of a step.
+    """
+    memory: dict[str, tuple[int, tuple[int, ...], npt.DTypeLike]] = {}
+    for entry in session.get_inputs():
+        if entry.name in observed:
+            continue
+        is_ring = bool(entry.shape) and isinstance(entry.shape[0], int)
+        rows, sizes = (entry.shape[0], entry.shape[2:]) if is_ring else (0, entry.shape[1:])
+        if entry.type not in TYPES or not all(isinstance(size, int) for size in sizes):
+            raise FcnetError(f"the policy's step has a memory {entry.name} of unknown type or size; export it again")
+        if math.prod((max(rows, 1), *sizes)) > LARGEST_MEMORY:
+            raise FcnetError(f"the policy's step has a memory {entry.name} of {entry.shape}, too much for a robot")
+        memory[entry.name] = rows, tuple(sizes), TYPES[entry.type]
+    found = {entry.name for entry in (*session.get_inputs(), *session.get_outputs())}
+    if odd := sorted(found ^ {"action", *observed, *memory, *(NEXT + name for name in memory)}):
+        raise FcnetError(f"the policy's step lacks or has an unknown input or output {odd[0]}; export it again")
+    return memory
 
 
 class Ring:
@@ -84,21 +108,24 @@ class ExportedStep:
         options.add_external_initializers(list(arrays), values)
         try:
             self._session = onnxruntime.InferenceSession(unpacked(model.step), options, ["CPUExecutionProvider"])
-        except RuntimeError as error:  # all of ONNX Runtime's errors
+        except Exception as error:  # ONNX Runtime's errors have no other class in common
             raise FcnetError(f"ONNX Runtime cannot load the policy's step ({error}); export it again") from error
         self._single, robots = batch is None, batch or 1
         self._observed = list(model.card.config.observation_spec)
         self._replaced: dict[str, Anything] = {}
         self._rings: dict[str, Ring] = {}
-        for entry in self._session.get_inputs():
-            if entry.name in self._observed:
-                continue
-            dtype = TYPES[entry.type]
-            if isinstance(entry.shape[0], int):
-                self._rings[entry.name] = Ring(entry.shape[0], (robots, *entry.shape[2:]), dtype)
+        for name, (rows, shape, dtype) in _memory(self._session, self._observed).items():
+            if rows:
+                self._rings[name] = Ring(rows, (robots, *shape), dtype)
             else:
-                self._replaced[entry.name] = np.zeros((robots, *entry.shape[1:]), dtype)
+                self._replaced[name] = np.zeros((robots, *shape), dtype)
         self._outputs = ["action", *(NEXT + name for name in (*self._replaced, *self._rings))]
+        try:
+            self.step({name: np.zeros((robots, *spec.shape), spec.dtype)[0 if self._single else slice(None)]
+                       for name, spec in model.card.config.observation_spec.items()})  # fmt: skip
+        except Exception as error:  # as above
+            raise FcnetError(f"the policy's step does not fit its card ({error}); export it again") from error
+        self.reset()
 
     @property
     def state(self) -> dict[str, Anything]:

@@ -16,7 +16,7 @@ from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import METADATA_ENTRY, load_model, save_model
 from fcnet_core.policies import export
-from fcnet_core.policies.exported_step import NEXT
+from fcnet_core.policies.exported_step import NEXT, packed, unpacked
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policies.mlp.network import WindowPerceptron
@@ -86,3 +86,22 @@ def test_a_damaged_step_is_an_error(damage) -> None:
     step = model.step[: len(model.step) // 2] if damage is None else damage
     with pytest.raises(FcnetError, match="export"):
         load_policy(replace(model, step=step), "onnx")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda graph: setattr(graph.output[0], "name", "actions"),
+        lambda graph: setattr(graph.input[1].type.tensor_type.shape.dim[0], "dim_value", 2**40),
+        lambda graph: setattr(graph.input[1].type.tensor_type.shape.dim[2], "dim_param", "any"),
+        lambda graph: setattr(graph.input[1].type.tensor_type, "elem_type", onnx.TensorProto.FLOAT16),
+        lambda graph: setattr(graph.input[0].type.tensor_type.shape.dim[1], "dim_value", 6),
+    ],
+    ids=["unknown output", "memory too large", "memory without size", "unknown type", "another observation"],
+)
+def test_a_step_with_other_inputs_or_outputs_is_an_error(change) -> None:
+    model = untrained(SIZES)
+    proto = onnx.load_model_from_string(unpacked(model.step))
+    change(proto.graph)
+    with pytest.raises(FcnetError, match="step"):
+        load_policy(replace(model, step=packed(proto.SerializeToString())), "onnx")
