@@ -1,8 +1,9 @@
 """The interface of a policy's torch module: whole sequences in parallel, single steps, and one memory for both.
 
 The memory of B robots is a State. Its entries are zero after a reset and of two kinds: an array (B, ...) that every
-step replaces, or a ring (N, B, ...) of past rows, oldest first, of which a step reads any and returns the next one,
-(B, ...). The caller of a step keeps the rings (`advanced`), so an exported step does not copy them.
+step replaces, or a ring (N, B, ...) of past rows, oldest first. A step may read any row of a ring and returns one new
+row (B, ...), which is appended. The caller of a step keeps the rings (`advanced`), so an exported step does not copy
+them.
 """
 
 from __future__ import annotations

@@ -13,11 +13,11 @@ from fcnet_core.verbs import add_json, check_json, write_json
 
 SUMMARY = "measure the duration of a policy's control step in every runtime"
 EPILOG = """
-All runtimes (ONNX Runtime, and for FCNet and the Transformer numba, also with weights in half precision) take turns on
-one core, so that other load on the machine affects them equally. The last column says how many times faster a runtime
-is than the reference: the ratio of CPU times, its median and the 10th and 90th percentile over the rounds. The
-reference is ONNX Runtime; for FCNet it is the published recurrent step in eager PyTorch. Measure on an idle machine:
-load favours the compiled runtimes. A file of format 1 needs `fcnet export --format 2` first.
+The runtimes are ONNX Runtime and, for FCNet and the Transformer, numba with weights in full and in half precision. They
+take turns on one core. The last column is the speed-up over the reference, a ratio of CPU times: the median over the
+rounds, with the 10th and 90th percentiles. The reference is ONNX Runtime; for FCNet it is the published recurrent step
+in eager PyTorch. Measure on an idle machine: under load the compiled runtimes look better than they are. A file of
+format 1 needs `fcnet export --format 2` first.
 
 examples:
   fcnet bench step                                         # the shipped policy of the Aliengo

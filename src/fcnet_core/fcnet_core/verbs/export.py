@@ -16,15 +16,15 @@ from fcnet_core.model_file import METADATA_ENTRY, PolicyModel, card_to_json, loa
 from fcnet_core.policy import load_policy
 from fcnet_core.verbs import STDOUT, add_json, add_model, check_json, write_json
 
-SUMMARY = "write a policy as an ONNX file, with weights in half precision, or in file format 2"
+SUMMARY = "convert a policy to an ONNX file, to half-precision weights, or to file format 2"
 EPILOG = """
-The ONNX graph is one control step of standard operators (opset 20) for any number of robots. Inputs are the raw
-observation and the memory, outputs the joint position targets [rad] and what is written to the memory. The graph's
-documentation string lists them; the memory is all zeros after a reset. The policy's card is in the metadata entry
-`fcnet`. The graph was compared with the network when it was exported.
+The ONNX graph computes one control step for any number of robots, with standard operators only (opset 20). The inputs
+are the raw observation and the memory. The outputs are the joint position targets [rad] and the new entries of the
+memory. The graph's documentation string lists them; the memory is all zeros after a reset. The policy's card is in the
+metadata entry `fcnet`. The graph was compared with the network when it was exported.
 
 --format 2 adds the exported step to a file of format 1. It needs PyTorch; robots and simulators then run the file
-without it. The fingerprint stays.
+without it. The policy's fingerprint does not change.
 
 --weights fp16 writes a policy file with its matrices rounded to half precision: half the size, and a compiled step
 takes two thirds of the time. Evaluate it before you use it: fcnet evaluate FILE

@@ -22,7 +22,8 @@ from quadruped_sim.worker_pool import add_worker_options, worker_pool
 SUMMARY = "record walks of the expert in simulation, or of a policy whose actions the expert corrects"
 EPILOG = """
 Shards are written atomically. An interrupted collection (Ctrl-C) resumes if the same command is run again. The data
-depend only on the file and the seed, not on the number of processes, except for rounding on another type of processor.
+depend only on the settings file and the seed, not on the number of processes. Another type of processor may round
+differently.
 --ray ADDRESS uses the cores of a Ray cluster whose machines share the folders (docs/scaling.md).
 
 examples:
@@ -37,7 +38,7 @@ Shard = dict[str, Any]
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument(
-        "--config", required=True, type=Path, metavar="YAML", help="a file, or a name of config/collect/"
+        "--config", required=True, type=Path, metavar="YAML", help="a file, or the name of one in config/collect/"
     )
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="data folder to write or continue")
     parser.add_argument("--shards", type=option(Shards), metavar="N", help="number of shards (default: as in the file)")

@@ -50,9 +50,9 @@ gets the true state. The results depend only on the model, the seed and the numb
 evaluation with --json FILE resumes where it stopped. The results of a training run's best policy are kept in the run,
 as evaluation.json and evaluation.md. --ray ADDRESS uses the cores of a Ray cluster (docs/scaling.md).
 
-Two scenarios run only if they are named. stand_up: the robot stands up from its belly, stands and lies down,
-each episode on the next terrain. recovery: the robot gets up after it was dropped or pushed over, on flat ground and on
-a slope, and then walks.
+Two scenarios run only if they are named. stand_up: the robot stands up from its belly, stands and lies down;
+the episodes go through the terrains in turn. recovery: the robot gets up after it was dropped or pushed over, on flat
+ground and on a slope, and then walks.
 
 exit code: 0 if all limits are met or with --no-fail; 1 if a limit is missed; results are written in both cases
 

@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=option(NotNegative),
         default=0.0,
         metavar="S",
-        help="start of the film in the walk (default: 0)",
+        help="time in the walk at which the film starts (default: 0)",
     )
     parser.add_argument(
         "--seconds", type=option(Length), default=20.0, metavar="S", help="maximum duration (default: 20)"

@@ -26,7 +26,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument(
-        "--config", required=True, type=Path, metavar="YAML", help="a file, or a name of config/collect/"
+        "--config", required=True, type=Path, metavar="YAML", help="a file, or the name of one in config/collect/"
     )
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="folder to write or continue")
     parser.add_argument("--init", type=Path, metavar="FILE", help="teacher to start from, possibly of another robot")
