@@ -17,6 +17,7 @@ from fcnet_core.observation import MeasuredState, assemble_observation
 from fcnet_core.policy import LoadedPolicy, Policy, load_policy
 from fcnet_core.robot import Robot
 
+COMPILED_FROM = 10_000  # steps; loading numba takes as long as so many steps of FCNet in ONNX Runtime
 REST = 1e-3  # [m/s, rad/s, m, rad] a smaller setpoint counts as zero
 
 
@@ -160,9 +161,11 @@ def recorded_targets(
     """Return the targets (K, 12) [rad] that a runner sends in K recorded steps.
 
     period [s] of the control cycles; last_sent: recorded targets before each step (K, 12) [rad]; cold (K,): steps that
-    start without memory, as the first one does.
+    start without memory, as the first one does. Short recordings run in ONNX Runtime: loading a compiled step would take
+    longer than it saves.
     """
-    policy, limiter = load_policy(model), JointLimiter(robot, period, len(observations))
+    policy = load_policy(model, "onnx" if model.step and len(observations) < COMPILED_FROM else "auto")
+    limiter = JointLimiter(robot, period, len(observations))
     limiter.start(last_sent)
     actions = np.empty(last_sent.shape)
     for step, observation in enumerate(observations):
