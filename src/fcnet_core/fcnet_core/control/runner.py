@@ -161,8 +161,8 @@ def recorded_targets(
     """Return the targets (K, 12) [rad] that a runner sends in K recorded steps.
 
     period [s] of the control cycles; last_sent: recorded targets before each step (K, 12) [rad]; cold (K,): steps that
-    start without memory, as the first one does. Short recordings run in ONNX Runtime: loading a compiled step would take
-    longer than it saves.
+    start without memory, as the first one does. Short recordings run in ONNX Runtime: loading a compiled step would
+    take longer than it saves.
     """
     policy = load_policy(model, "onnx" if model.step and len(observations) < COMPILED_FROM else "auto")
     limiter = JointLimiter(robot, period, len(observations))

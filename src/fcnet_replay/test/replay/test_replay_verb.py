@@ -121,12 +121,14 @@ SMALL = 2e6  # bytes
 
 
 def test_the_shipped_policy_reproduces_the_example_and_its_figures_are_unchanged(tmp_path):
-    """aliengo_walk_figures.json holds those of version 1 of the report, by float32 arithmetic of another machine."""
+    """aliengo_walk_figures.json holds those of version 1 of the report, by float32 arithmetic of another machine, whose
+    rounding was up to 2e-6 rad.
+    """
     report = tmp_path / "report.json"
     assert main(["replay", str(WALK), "--json", str(report), "--fail-above", "action_error_rad.max=1e-5"]) == 0
     found = dict(leaves(json.loads(report.read_text())))
     for name, value in leaves(json.loads(Path(__file__).with_name("aliengo_walk_figures.json").read_text())):
-        rounding = 1e-6 if "action_error_rad" in name else 1e-9
+        rounding = 2e-6 if "action_error_rad" in name else 1e-9
         assert found[name] == (pytest.approx(value, rel=1e-5, abs=rounding) if type(value) is float else value), name
 
 
