@@ -136,10 +136,11 @@ class Attacker:
         self.rig.__exit__()
 
     def run(self, attacks: list[Attack], duration: float) -> None:
-        """Attack for `duration` [s], the classes in turn; every attack runs once before one is repeated."""
-        end, waiting = time.monotonic() + duration, list[Attack]()
-        while time.monotonic() < end:
+        """Attack for `duration` [s], and until every class was tried: in turn, all attacks before one is repeated."""
+        end, waiting, untried = time.monotonic() + duration, list[Attack](), {attack.kind for attack in attacks}
+        while time.monotonic() < end or untried:
             waiting = waiting or self._in_turn([attacks[number] for number in self._rng.permutation(len(attacks))])
+            untried.discard(waiting[0].kind)
             self.outcomes.append(self._run(waiting.pop(0)))
             print(self.outcomes[-1], flush=True)
 
