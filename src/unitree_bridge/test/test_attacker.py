@@ -1,4 +1,4 @@
-"""Attacks of every class (benchmarks/bridge/attacker.py), judged as on a computer that is busy with other tests."""
+"""Attacks of every class (benchmarks/bridge/attacker.py), with the limits of a busy computer."""
 
 import json
 import subprocess
