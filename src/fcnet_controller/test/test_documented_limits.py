@@ -83,3 +83,15 @@ def test_the_page_states_the_times_of_the_code(name):
     assert f"`state_timeout` ({ControllerParameters().state_timeout:g} s)" in table
     assert f"age ({safety.state_timeout:g} s)" in table
     assert f"in fault within {FOLLOWING_PATIENCE:g} s" in table
+
+
+@pytest.mark.parametrize(
+    ("page", "sentence"),
+    [
+        ("driving.md", r"older than `cmd_vel_timeout` \(([\d.]+) s"),
+        ("remote_control.md", r"in the last ([\d.]+) s \(the controller's `cmd_vel_timeout`"),
+    ],
+)
+def test_a_velocity_command_counts_for_as_long_as_the_pages_say(page, sentence):
+    (seconds,) = re.findall(sentence, (WORKSPACE / "docs" / page).read_text())
+    assert ControllerParameters().cmd_vel_timeout == float(seconds)
