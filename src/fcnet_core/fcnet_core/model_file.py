@@ -127,8 +127,8 @@ def card_for_robot(
         window_policy=window_policy,
         control_rate=control_rate,
         observation_clip=observation_clip,
-        kp=(robot.gains.kp,) * len(JOINT_NAMES),
-        kd=(robot.gains.kd,) * len(JOINT_NAMES),
+        kp=tuple(robot.kp.tolist()),
+        kd=tuple(robot.kd.tolist()),
         default_pose=tuple(robot.stand_pose.tolist()),
         gait=msgspec.structs.asdict(robot.gait),
         command_ranges={name: (r.lowest, r.highest, r.rate) for name, r in robot.commands.items()},
@@ -323,8 +323,8 @@ def check_robot(model: PolicyModel, robot: Robot) -> None:
         raise FcnetError(f"the model commands {card.config.action} joints, {robot.name} has {len(JOINT_NAMES)}")
     card.config.check_robot(robot)
     facts: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]] = {
-        "stiffness kp": (card.kp, robot.gains.kp),
-        "damping kd": (card.kd, robot.gains.kd),
+        "stiffness kp": (card.kp, robot.kp),
+        "damping kd": (card.kd, robot.kd),
         "default pose": (card.default_pose, robot.stand_pose),
     }
     for what, (trained, present) in facts.items():

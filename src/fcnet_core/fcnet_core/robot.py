@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Rows
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, read_settings
 from fcnet_core.names import SETPOINT_UNITS
@@ -21,26 +22,36 @@ LEG_JOINTS = ("hip", "thigh", "calf")
 JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)
 SETPOINT_FIELDS = tuple(SETPOINT_UNITS)
 Vector = tuple[Number, Number, Number]
+PerJoint = Positive | dict[str, Positive]
+UNWATCHED = math.inf  # default of a threshold
+
+
+class Motor(Struct, frozen=True, forbid_unknown_fields=True):
+    """A motor with its gear: torque [Nm], velocity [rad/s] and passive dynamics at the joint.
+
+    It gives its full torque up to full_torque_speed [rad/s], then linearly less, down to zero at `velocity`. Without
+    full_torque_speed the torque is available at every speed.
+    """
+
+    torque: Positive
+    velocity: Positive
+    full_torque_speed: Positive | None = None
+    armature: NotNegative = 0.0  # rotor inertia [kg m^2]
+    damping: NotNegative = 0.0  # [Nms/rad]
+    friction: NotNegative = 0.0  # [Nm]
+
+    def __post_init__(self) -> None:
+        if self.full_torque_speed is not None and not self.full_torque_speed < self.velocity:
+            raise ValueError("full_torque_speed must be below velocity")
 
 
 class Joint(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the three joints of a leg: limits [rad, Nm, rad/s] and passive dynamics.
+    """A joint: the name of its motor, its limits and its position in a standing and in a lying robot [rad]."""
 
-    The motor gives its full torque up to full_torque_speed [rad/s], then linearly less, down to zero at `velocity`.
-    """
-
-    right: tuple[Number, Number]
-    left: tuple[Number, Number]
-    torque: Positive
-    velocity: Positive
-    full_torque_speed: Positive
-    armature: NotNegative
-    damping: NotNegative
-    friction: NotNegative
-
-    def __post_init__(self) -> None:
-        if not self.full_torque_speed < self.velocity:
-            raise ValueError("full_torque_speed must be below velocity")
+    motor: str
+    limits: tuple[Number, Number]
+    stand: Number
+    lie: Number | None = None
 
 
 class Geometry(Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,12 +81,42 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
     inertia: tuple[Positive, Positive, Positive]
 
 
-class Gains(Struct, frozen=True, forbid_unknown_fields=True):
-    """Joint stiffness kp [Nm/rad] and damping kd [Nms/rad]; damping: kd of a robot without a command [Nms/rad]."""
+class Primitives(Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a robot with four legs, made of simple shapes: for robots without a body file.
 
-    kp: Positive
-    kd: Positive
-    damping: Positive
+    bodies: trunk, and hip, thigh and calf of the left front leg; the other legs are mirror images.
+    """
+
+    geometry: Geometry
+    bodies: dict[str, Body]
+    contact: Contact
+
+    def __post_init__(self) -> None:
+        if odd := sorted(set(self.bodies) ^ {"trunk", *LEG_JOINTS}):
+            raise ValueError(f"bodies must be given for exactly trunk, {', '.join(LEG_JOINTS)}; see {odd[0]}")
+
+
+class BodyFile(Struct, frozen=True, forbid_unknown_fields=True):
+    """A URDF or MuJoCo file with bodies and inertias; a relative path starts at the robot file.
+
+    root: name of the free body; feet: foot -> body of the file; imu: body with the IMU, by default the root.
+    """
+
+    file: str
+    root: str
+    feet: dict[str, str] = {}
+    imu: str | None = None
+
+
+class Gains(Struct, frozen=True, forbid_unknown_fields=True):
+    """Joint stiffness kp [Nm/rad] and damping kd [Nms/rad]; damping: kd of a robot without a command [Nms/rad].
+
+    Each is one number, or a mapping of name patterns, such as "*_knee", of which every joint matches exactly one.
+    """
+
+    kp: PerJoint
+    kd: PerJoint
+    damping: PerJoint
 
 
 class Gait(Struct, frozen=True, forbid_unknown_fields=True):
@@ -86,6 +127,9 @@ class Gait(Struct, frozen=True, forbid_unknown_fields=True):
     speed_knee: NotNegative
     linger: NotNegative
     threshold: NotNegative
+
+
+NO_GAIT = Gait(1.0, 0.0, 0.0, 0.0, math.inf)  # its clock never leaves rest
 
 
 class CommandRange(Struct, frozen=True, array_like=True):
@@ -102,6 +146,8 @@ class CommandRange(Struct, frozen=True, array_like=True):
 
 class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     """Thresholds of controller and bridge; the robot files give the reasons for the values.
+
+    A threshold that a file does not give is not watched. The driver of a real robot needs all of them.
 
     Trunk: max_tilt [rad] against gravity; max_fall_rate [rad/s] about its horizontal axes, over fall_rate_time [s].
     Joints: max_joint_error [rad] for joint_error_time [s], target against measurement; position_margin [rad] of
@@ -120,48 +166,47 @@ class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     max_joint_error: Positive
     joint_error_time: Positive
     max_target_rate: Positive
-    max_target_jump: Positive
-    mean_target_rate: Positive
-    max_target_path: Positive
-    max_start_error: Positive
-    max_fall_rate: Positive
-    fall_rate_time: Positive
-    position_margin: Positive
-    max_velocity_mismatch: Positive
-    max_velocity: Positive
-    velocity_time: Positive
-    max_torque: Positive
-    torque_time: Positive
-    max_power: Positive
-    power_time: Positive
-    servo_lost_time: Positive
-    temperature_warning: Positive
-    max_temperature: Positive
-    command_timeout: Positive
-    state_timeout: Positive
-    max_cycle_gap: Positive
-    max_loop_lateness: Positive
-    remote_timeout: Positive
-    frozen_time: Positive
-    packet_loss_warning: Positive
-    max_packet_loss: Positive
-    max_kp: Positive
-    max_kd: Positive
-    min_damping_ratio: Positive
-    soft_start: Positive
+    max_target_jump: Positive = UNWATCHED
+    mean_target_rate: Positive = UNWATCHED
+    max_target_path: Positive = UNWATCHED
+    max_start_error: Positive = UNWATCHED
+    max_fall_rate: Positive = UNWATCHED
+    fall_rate_time: Positive = UNWATCHED
+    position_margin: Positive = UNWATCHED
+    max_velocity_mismatch: Positive = UNWATCHED
+    max_velocity: Positive = UNWATCHED
+    velocity_time: Positive = UNWATCHED
+    max_torque: Positive = UNWATCHED
+    torque_time: Positive = UNWATCHED
+    max_power: Positive = UNWATCHED
+    power_time: Positive = UNWATCHED
+    servo_lost_time: Positive = UNWATCHED
+    temperature_warning: Positive = UNWATCHED
+    max_temperature: Positive = UNWATCHED
+    command_timeout: Positive = UNWATCHED
+    state_timeout: Positive = UNWATCHED
+    max_cycle_gap: Positive = UNWATCHED
+    max_loop_lateness: Positive = UNWATCHED
+    remote_timeout: Positive = UNWATCHED
+    frozen_time: Positive = UNWATCHED
+    packet_loss_warning: Positive = UNWATCHED
+    max_packet_loss: Positive = UNWATCHED
+    max_kp: Positive = UNWATCHED
+    max_kd: Positive = UNWATCHED
+    min_damping_ratio: Positive = 0.0
+    soft_start: Positive = 0.0
 
     def __post_init__(self) -> None:
-        if self.temperature_warning >= self.max_temperature or self.packet_loss_warning >= self.max_packet_loss:
+        pairs = ((self.temperature_warning, self.max_temperature), (self.packet_loss_warning, self.max_packet_loss))
+        if any(warning >= limit < UNWATCHED for warning, limit in pairs):
             raise ValueError("safety: warnings of temperature and packet loss must be below their limits")
-        if self.max_cycle_gap >= min(self.command_timeout, self.state_timeout):
+        if self.max_cycle_gap >= min(self.command_timeout, self.state_timeout) < UNWATCHED:
             raise ValueError("safety.max_cycle_gap must be below command_timeout and state_timeout")
 
-
-class Poses(Struct, frozen=True, forbid_unknown_fields=True):
-    """Hip, thigh and calf of every leg [rad], standing and lying."""
-
-    stand: Vector
-    lie: Vector
+    @property
+    def unwatched(self) -> list[str]:
+        """Names of the thresholds that are not given."""
+        return [name for name in self.__struct_fields__ if getattr(self, name) in (UNWATCHED, 0.0)]
 
 
 class RollStep(Struct, frozen=True, forbid_unknown_fields=True):
@@ -194,100 +239,185 @@ class Recovery(Struct, frozen=True, forbid_unknown_fields=True):
     torque: Annotated[float, Meta(gt=0, le=1)]
 
 
-class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """One robot as in its file. Vectors (12,) are in JOINT_NAMES order (FR, FL, RR, RL; hip, thigh, calf)."""
+class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=True):
+    """One robot as in its file. The order of `joints` is that of every vector (N,) of a robot with N joints.
+
+    nominal_height: of the trunk's centre above the ground while walking [m]. Its body is made of `primitives` or read
+    from the file of `model`. Optional, for robots that have them: legs (the joints hip, thigh and calf of FR, FL, RR,
+    RL, from the trunk outwards), gait, commands (ranges of setpoints; a field without a range stays zero), recovery.
+    """
 
     name: str
-    legs: tuple[str, ...]
+    motors: dict[str, Motor]
     joints: dict[str, Joint]
-    poses: Poses
     gains: Gains
-    geometry: Geometry
     nominal_height: Positive
-    contact: Contact
-    bodies: dict[str, Body]
-    gait: Gait
-    commands: dict[str, CommandRange]
     safety: Safety
-    recovery: Recovery | None = None  # None: no motion is known for this robot
+    legs: dict[str, tuple[str, str, str]] = {}
+    primitives: Primitives | None = None
+    model: BodyFile | None = None
+    gait: Gait = NO_GAIT
+    commands: dict[str, CommandRange] = {}
+    recovery: Recovery | None = None
 
     def __post_init__(self) -> None:
-        if self.legs != LEGS:
-            raise ValueError(f"legs must be {list(LEGS)}")
-        named: dict[str, tuple[Iterable[str], tuple[str, ...]]] = {
-            "joints": (self.joints, LEG_JOINTS),
-            "bodies": (self.bodies, ("trunk", *LEG_JOINTS)),
-            "commands": (self.commands, SETPOINT_FIELDS),
-        }
-        for entry, (found, expected) in named.items():
-            if odd := sorted(set(found) ^ set(expected)):
-                raise ValueError(f"{entry} must be given for exactly {', '.join(expected)}; see {odd[0]}")
-        if not (self.lower < self.upper).all():
-            raise ValueError("a joint's lower limit is not below its upper limit")
-        for pose in (self.stand_pose, self.lie_pose):
-            if not ((self.lower <= pose) & (pose <= self.upper)).all():
-                raise ValueError("a pose lies outside the joint limits")
+        self._check_joints()
+        if self.legs and set(self.legs) != set(LEGS):
+            raise ValueError(f"legs must be {', '.join(LEGS)}, each with the names of three of the robot's joints")
+        if unknown := [joint for leg in self.legs.values() for joint in leg if joint not in self.joints]:
+            raise ValueError(f"legs names {unknown[0]}, which is not in joints")
+        if (self.primitives is None) == (self.model is None):
+            raise ValueError("give the body either as primitives or as model")
+        if self.primitives and not self.legs:
+            raise ValueError("a body of primitives needs legs; give the body of another robot as model")
+        if odd := sorted(set(self.commands) - set(SETPOINT_FIELDS)):
+            raise ValueError(f"commands has the unknown setpoint {odd[0]}; choose from {', '.join(SETPOINT_FIELDS)}")
+        if self.recovery and not (self.legs and self.lie_pose is not None):
+            raise ValueError("recovery needs legs and a lying pose")
         if self.recovery and not self.recovery.max_tilt <= self.recovery.fold_tilt <= self.safety.max_tilt:
             raise ValueError("recovery.max_tilt must be at most fold_tilt, and fold_tilt at most safety.max_tilt")
-        if self.gains.kp > self.safety.max_kp or max(self.gains.kd, self.gains.damping) > self.safety.max_kd:
+        if (self.kp > self.safety.max_kp).any() or (np.maximum(self.kd, self.damping) > self.safety.max_kd).any():
             raise ValueError("the gains are above safety.max_kp or safety.max_kd")
         for field, limits in self.commands.items():
             if not (limits.lowest <= 0 <= limits.highest and limits.rate > 0):
                 raise ValueError(f"the range of command {field} must contain 0 and its rate must be positive")
 
+    def _check_joints(self) -> None:
+        if not self.joints:
+            raise ValueError("joints is empty; name the robot's joints in the order of its vectors")
+        for name, joint in self.joints.items():
+            if joint.motor not in self.motors:
+                raise ValueError(f"{name} has the unknown motor {joint.motor}; choose from {', '.join(self.motors)}")
+            low, high = joint.limits
+            if not low < high:
+                raise ValueError(f"the lower limit of {name} is not below its upper limit")
+            if not all(low <= pose <= high for pose in (joint.stand, joint.lie) if pose is not None):
+                raise ValueError(f"a pose of {name} lies outside its limits")
+        if len({joint.lie is None for joint in self.joints.values()}) > 1:
+            raise ValueError("lie must be given for all joints or for none")
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints in the order of every vector."""
+        return tuple(self.joints)
+
+    @cached_property
+    def leg_rows(self) -> Rows:
+        """Indices (4, 3) of hip, thigh and calf of the legs FR, FL, RR, RL. Raises FcnetError without legs."""
+        if not self.legs:
+            raise FcnetError(f"the robot {self.name} has no legs of hip, thigh and calf; its file has no legs")
+        return np.array([[self.joint_names.index(joint) for joint in leg] for leg in map(self.legs.__getitem__, LEGS)])
+
     @cached_property
     def stand_pose(self) -> Array:
-        """Joint positions (12,) [rad] of a standing robot."""
-        return np.tile(np.array(self.poses.stand), len(LEGS))
+        """Joint positions (N,) [rad] of a standing robot."""
+        return np.array([joint.stand for joint in self.joints.values()])
 
     @cached_property
-    def lie_pose(self) -> Array:
-        """Joint positions (12,) [rad] of a lying robot."""
-        return np.tile(np.array(self.poses.lie), len(LEGS))
+    def lie_pose(self) -> Array | None:
+        """Joint positions (N,) [rad] of a lying robot; None if it has no such pose."""
+        poses = [joint.lie for joint in self.joints.values()]
+        return None if None in poses else np.array(poses, dtype=np.float64)
 
     @property
+    def rest_pose(self) -> Array:
+        """Joint positions (N,) [rad] of the robot at rest: its lying pose or, without one, its standing pose."""
+        return self.stand_pose if self.lie_pose is None else self.lie_pose
+
+    @cached_property
     def lower(self) -> Array:
-        """Lowest joint positions (12,) [rad]."""
-        return self._limits(0)
+        """Lowest joint positions (N,) [rad]."""
+        return np.array([joint.limits[0] for joint in self.joints.values()])
 
-    @property
+    @cached_property
     def upper(self) -> Array:
-        """Highest joint positions (12,) [rad]."""
-        return self._limits(1)
+        """Highest joint positions (N,) [rad]."""
+        return np.array([joint.limits[1] for joint in self.joints.values()])
 
-    @property
+    @cached_property
     def torque_limit(self) -> Array:
-        """Maximum joint torques (12,) [Nm]."""
-        return self._of_joints("torque")
+        """Maximum joint torques (N,) [Nm]."""
+        return self._of_motors("torque")
 
-    @property
+    @cached_property
     def velocity_limit(self) -> Array:
-        """Maximum joint velocities (12,) [rad/s]."""
-        return self._of_joints("velocity")
+        """Maximum joint velocities (N,) [rad/s]."""
+        return self._of_motors("velocity")
+
+    @cached_property
+    def armature(self) -> Array:
+        """Rotor inertias (N,) [kg m^2] at the joints."""
+        return self._of_motors("armature")
+
+    @cached_property
+    def kp(self) -> Array:
+        """Stiffness (N,) [Nm/rad] of the joints."""
+        return self._per_joint("kp")
+
+    @cached_property
+    def kd(self) -> Array:
+        """Damping (N,) [Nms/rad] of the joints."""
+        return self._per_joint("kd")
+
+    @cached_property
+    def damping(self) -> Array:
+        """Damping (N,) [Nms/rad] of the joints without a command."""
+        return self._per_joint("damping")
 
     def torque_bounds(self, velocity: Array) -> tuple[Array, Array]:
-        """Return lowest and highest torques (..., 12) [Nm] of the motors at joint velocities (..., 12) [rad/s]."""
+        """Return lowest and highest torques (..., N) [Nm] of the motors at joint velocities (..., N) [rad/s]."""
         limit, fastest = self.torque_limit, self.velocity_limit
-        slope = limit / (fastest - self._of_joints("full_torque_speed"))
+        slope = limit / (fastest - self.full_torque_speed)
         lowest, highest = slope * (-fastest - velocity), slope * (fastest - velocity)
         return np.clip(lowest, -limit, limit), np.clip(highest, -limit, limit)
 
     @property
-    def armature(self) -> Array:
-        """Rotor inertias (12,) [kg m^2] at the joints."""
-        return self._of_joints("armature")
+    def geometry(self) -> Geometry:
+        """Lengths of trunk and legs. Raises FcnetError if the body is not made of primitives."""
+        return self._primitives.geometry
+
+    @property
+    def bodies(self) -> dict[str, Body]:
+        """Masses and inertias of trunk, hip, thigh and calf. Raises FcnetError as `geometry`."""
+        return self._primitives.bodies
+
+    @property
+    def contact(self) -> Contact:
+        """Contact of the feet. Raises FcnetError as `geometry`."""
+        return self._primitives.contact
 
     @property
     def mass(self) -> float:
-        """Mass of the whole robot [kg]."""
-        return self.bodies["trunk"].mass + 4 * sum(self.bodies[name].mass for name in LEG_JOINTS)
+        """Mass of the whole robot [kg]. Raises FcnetError as `geometry`."""
+        return self.bodies["trunk"].mass + len(self.legs) * sum(self.bodies[name].mass for name in LEG_JOINTS)
 
-    def _of_joints(self, field: str) -> Array:
-        return np.array([getattr(self.joints[joint], field) for _ in LEGS for joint in LEG_JOINTS])
+    @property
+    def _primitives(self) -> Primitives:
+        if self.primitives is None:
+            raise FcnetError(
+                f"the body of {self.name} is read from {self.model and self.model.file}; this needs primitives"
+            )
+        return self.primitives
 
-    def _limits(self, end: int) -> Array:
-        sides = [("right" if leg.endswith("R") else "left") for leg in LEGS]
-        return np.array([getattr(self.joints[joint], side)[end] for side in sides for joint in LEG_JOINTS])
+    @cached_property
+    def full_torque_speed(self) -> Array:
+        """Joint velocities (N,) [rad/s] up to which the motors give their maximum torque."""
+        motors = [self.motors[joint.motor] for joint in self.joints.values()]
+        return np.array([m.full_torque_speed or (1 - 1e-6) * m.velocity for m in motors])
+
+    def _of_motors(self, field: str) -> Array:
+        return np.array([getattr(self.motors[joint.motor], field) for joint in self.joints.values()])
+
+    def _per_joint(self, field: str) -> Array:
+        value = getattr(self.gains, field)
+        if not isinstance(value, dict):
+            return np.full(len(self.joints), float(value))
+        found = {
+            joint: [number for pattern, number in value.items() if fnmatchcase(joint, pattern)] for joint in self.joints
+        }
+        if odd := next((joint for joint, numbers in found.items() if len(numbers) != 1), None):
+            raise ValueError(f"{odd} matches {len(found[odd])} patterns of gains.{field}, expected exactly one")
+        return np.array([numbers[0] for numbers in found.values()])
 
 
 def load_robot(name: str | Path) -> Robot:
@@ -296,4 +426,7 @@ def load_robot(name: str | Path) -> Robot:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in ROBOT_FOLDER.glob("*.yaml")))
         raise FcnetError(f"there is no robot file {path}; known robots: {known}")
-    return read_settings(path, Robot, "robot file")
+    robot = read_settings(path, Robot, "robot file")
+    if robot.model is None:
+        return robot
+    return structs.replace(robot, model=structs.replace(robot.model, file=str(path.parent / robot.model.file)))

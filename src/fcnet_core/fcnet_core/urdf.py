@@ -62,10 +62,10 @@ def _leg(robot: Robot, leg: str) -> list[str]:
 
 
 def _hinge(robot: Robot, leg: str, kind: str, parent: str, place: Vector, axis: str) -> str:
-    facts = robot.joints[kind]
-    low, high = facts.left if leg.endswith("L") else facts.right
-    limit = _element("limit", lower=(low,), upper=(high,), effort=(facts.torque,), velocity=(facts.velocity,))
-    dynamics = _element("dynamics", damping=(facts.damping,), friction=(facts.friction,))
+    joint = robot.joints[f"{leg}_{kind}_joint"]
+    motor, (low, high) = robot.motors[joint.motor], joint.limits
+    limit = _element("limit", lower=(low,), upper=(high,), effort=(motor.torque,), velocity=(motor.velocity,))
+    dynamics = _element("dynamics", damping=(motor.damping,), friction=(motor.friction,))
     content = f'<axis xyz="{axis}"/>{limit}{dynamics}'
     return _joint(f"{leg}_{kind}_joint", "revolute", parent, f"{leg}_{kind}", place, content)
 

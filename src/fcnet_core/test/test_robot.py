@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, SETPOINT_FIELDS, load_robot
+from fcnet_core.robot import ROBOT_FOLDER, SETPOINT_FIELDS, load_robot
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def facts() -> dict[str, Any]:
 
 def refusal(facts: Any, tmp_path) -> str:
     path = tmp_path / "broken.yaml"
-    path.write_text(yaml.safe_dump(facts))
+    path.write_text(yaml.safe_dump(facts, sort_keys=False))
     with pytest.raises(FcnetError) as caught:
         load_robot(path)
     assert str(path) in str(caught.value)
@@ -30,7 +30,7 @@ def refusal(facts: Any, tmp_path) -> str:
 @pytest.mark.parametrize("name", ["aliengo", "a1"])
 def test_every_robot_is_whole(name) -> None:
     robot = load_robot(name)
-    assert robot.name == name and len(JOINT_NAMES) == 12 and 8 < robot.mass < 30
+    assert robot.name == name and len(robot.joint_names) == 12 and 8 < robot.mass < 30
     assert ((robot.lower < robot.stand_pose) & (robot.stand_pose < robot.upper) & (robot.torque_limit > 10)).all()
     assert set(robot.commands) == set(SETPOINT_FIELDS)
     assert robot.safety.command_timeout <= 0.09  # if the controller exits, the robot is damped within 0.1 s
@@ -45,19 +45,19 @@ def test_a_path_and_a_name_give_the_same_robot_and_an_unknown_one_is_an_error_wi
 
 
 @pytest.mark.parametrize(
-    "section", [None, "joints", "poses", "gains", "geometry", "bodies", "gait", "commands", "safety"]
+    "section", [None, "motors", "joints", "gains", "legs", "primitives", "gait", "commands", "safety"]
 )
 def test_an_unknown_entry_is_named(facts, tmp_path, section) -> None:
     (facts if section is None else facts[section])["colour"] = {"red": 1}
     message = refusal(facts, tmp_path)
-    assert (section if section in ("joints", "bodies", "commands") else "colour") in message
+    assert (section if section in ("motors", "joints", "legs", "commands") else "colour") in message
 
 
 @pytest.mark.parametrize(
     "place",
     [
-        *("name", "legs", "joints", "poses", "gains", "geometry", "bodies", "gait", "commands", "safety"),
-        *("joints.calf", "commands.vy", "poses.lie", "bodies.thigh", "gains.kd", "safety.state_timeout"),
+        *("name", "legs", "motors", "joints", "gains", "primitives", "safety"),
+        *("motors.calf", "joints.FR_hip_joint", "gains.kd", "safety.max_tilt"),
     ],
 )
 def test_a_missing_entry_is_named(facts, tmp_path, place) -> None:
@@ -72,9 +72,11 @@ NUMBERS = (0, -0.1, True, "0.08", None, float("inf"), float("nan"), [0.08])  # n
 @pytest.mark.parametrize(
     ("section", "changes", "named"),
     [
-        ("joints", {"calf": {"full_torque_speed": 1e3}}, "full_torque_speed"),
-        ("joints", {"calf": {"right": [-0.6, -2.7]}}, "lower limit"),
-        ("poses", {"stand": [0.0, 0.8, -2.9]}, "pose"),
+        ("motors", {"calf": {"full_torque_speed": 1e3}}, "full_torque_speed"),
+        ("joints", {"FL_calf_joint": {"limits": [-0.6, -2.7]}}, "lower limit"),
+        ("joints", {"RL_calf_joint": {"stand": -2.9}}, "RL_calf_joint"),
+        ("joints", {"RL_calf_joint": {"lie": None}}, "lie"),
+        ("gains", {"kp": {"*_hip_joint": 50.0, "*": 60.0}}, "FR_hip_joint"),
         ("commands", {"vx": [0.1, 1.0, 1.0]}, "vx"),
         ("safety", {"max_kp": 50.0}, "max_kp"),
         ("safety", {"max_kd": 3.0}, "max_kd"),
@@ -85,7 +87,7 @@ NUMBERS = (0, -0.1, True, "0.08", None, float("inf"), float("nan"), [0.08])  # n
 )
 def test_values_that_cannot_be_or_contradict_each_other_are_refused(facts, tmp_path, section, changes, named) -> None:
     for entry, value in changes.items():
-        facts[section][entry] = facts[section][entry] | value if isinstance(value, dict) else value
+        facts[section][entry] = facts[section][entry] | value if isinstance(facts[section][entry], dict) else value
     assert named in refusal(facts, tmp_path)
 
 

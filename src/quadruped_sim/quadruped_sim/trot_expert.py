@@ -136,8 +136,8 @@ class TrotExpert:
         rate[turned] = 0.0
         self._joints = joints
         torque = self._torque(setpoint, attitude, view)
-        gains = self.robot.gains
-        targets = joints + torque / gains.kp + rate * gains.kd / gains.kp
+        kp, kd = self.robot.kp.reshape(4, 3), self.robot.kd.reshape(4, 3)
+        targets = joints + torque / kp + rate * kd / kp
         return np.clip(targets.reshape(-1, 12), self.robot.lower, self.robot.upper)
 
     def _begin(self, view: _View) -> None:

@@ -108,13 +108,13 @@ class MotorDriver:
         self._target_watch = TargetWatch(robot.safety)
         self._limiter = CommandLimiter(robot, period, interpolation_time)
         self._damped = damping_command(robot)
-        self._gains = self._next_gains = (np.full(12, robot.gains.kp), np.full(12, robot.gains.kd))
+        self._gains = self._next_gains = (robot.kp, robot.kd)
         self._gains_problem: str | None = None
         self._active = False
         self._armed: dict[str, None] = {}  # sources, the newest damp last
         self._now = _NEVER  # of the newest cycle
         self._target_time = _NEVER  # arrival of the newest target that was followed
-        self._target: Array = robot.lie_pose
+        self._target: Array = robot.rest_pose
         self._findings: list[Finding] = []
         self._later_trips: dict[str, Finding] = {}
         self._refusal, self._refusal_time = "", _NEVER

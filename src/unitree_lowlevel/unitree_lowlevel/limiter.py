@@ -18,7 +18,7 @@ _SMALLEST = 1e-6  # [rad, rad/s] replaces a smaller error or speed in a division
 
 def damping_command(robot: Robot) -> LowCommand:
     """Return the damping command: no stiffness, the robot file's holding damping."""
-    stop, damping = np.full(JOINTS, POSITION_STOP), np.full(JOINTS, robot.gains.damping)
+    stop, damping = np.full(JOINTS, POSITION_STOP), robot.damping
     return LowCommand(_SERVO, stop, velocity=_ZERO, torque=_ZERO, stiffness=_ZERO, damping=damping)
 
 
@@ -51,7 +51,7 @@ class CommandLimiter:
         self._step = robot.safety.max_target_rate * period
         self._longest_ramp = longest_ramp
         self._damped = damping_command(robot)
-        self.start(robot.lie_pose, self._damped.stiffness, self._damped.damping, 0.0)
+        self.start(robot.rest_pose, self._damped.stiffness, self._damped.damping, 0.0)
 
     def start(self, position: Array, kp: Array, kd: Array, now: float) -> None:
         """Start softly at measured joint positions, clipped to the limits.

@@ -32,7 +32,7 @@ class JointLimiter:
         self.period = period
         self._lower, self._upper = robot.lower, robot.upper
         self._step = robot.safety.max_target_rate * period
-        self.start(robot.lie_pose if batch is None else np.tile(robot.lie_pose, (batch, 1)))
+        self.start(robot.rest_pose if batch is None else np.tile(robot.rest_pose, (batch, 1)))
 
     def start(self, position: npt.ArrayLike, mask: Mask | None = None) -> None:
         """Start at joint positions (..., 12) [rad], clipped to the limits; mask (batch,): these robots only."""

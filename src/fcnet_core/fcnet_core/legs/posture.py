@@ -39,10 +39,10 @@ class Posture:
         self._stand_up_time = stand_up_time
         self._lie_down_time = lie_down_time
         self._path = StandPath(robot)
-        self._motion = StandMotion(self._path, robot.lie_pose, LYING, 0.0, [])
+        self._motion = StandMotion(self._path, robot.rest_pose, LYING, 0.0, [])
         self._elapsed = 0.0
         self._righting: SelfRighting | None = None
-        self._righting_target = robot.lie_pose
+        self._righting_target = robot.rest_pose
         self._rested = 0.0  # [s] since the policy came to rest
 
     @property

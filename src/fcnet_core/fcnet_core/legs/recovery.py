@@ -77,9 +77,9 @@ class SelfRighting:
         if robot.recovery is None:
             raise FcnetError(f"the robot file of {robot.name} has no recovery; add the entry as in aliengo.yaml")
         self._robot, self._facts = robot, robot.recovery
-        self._reach = self._facts.torque * robot.torque_limit / robot.gains.kp
+        self._reach = self._facts.torque * robot.torque_limit / robot.kp
         self._rolls = {side: _roll_poses(robot, self._facts, side) for side in (1.0, -1.0)}
-        self.start(robot.lie_pose)
+        self.start(robot.rest_pose)
 
     def start(self, measured: Array) -> None:
         """Start from measured joint positions (12,) [rad]."""
@@ -123,7 +123,7 @@ class SelfRighting:
     def _decide(self, gravity: Array, measured: Array) -> None:
         """Decide with folded legs: done, fold again, spread the legs, roll, or fail."""
         upright = tilt_of_gravity(gravity) <= self._facts.max_tilt
-        jammed = bool(np.abs(measured - self._robot.lie_pose).max() > JAMMED)
+        jammed = bool(np.abs(measured - self._robot.rest_pose).max() > JAMMED)
         if upright and not jammed:
             self.done = self._rest >= REST_TIME
             if not self.done:
@@ -143,17 +143,17 @@ class SelfRighting:
 
         Outwards is a positive hip angle for a leg that points down, and a negative one for a leg that points up.
         """
-        joints, lie = measured.reshape(len(LEGS), -1), self._robot.lie_pose.reshape(len(LEGS), -1)
+        joints, lie = measured.reshape(len(LEGS), -1), self._robot.rest_pose.reshape(len(LEGS), -1)
         caught = np.abs(joints - lie).max(axis=1, keepdims=True) > JAMMED
         calf = self._robot.upper.reshape(lie.shape)[:, 2] if stretched else joints[:, 2]
         apart = np.stack([LEFT * SPREAD * np.sign(np.cos(joints[:, 1])), joints[:, 1], calf], axis=-1)
-        poses = [np.where(caught, apart, lie).ravel(), self._robot.lie_pose]
+        poses = [np.where(caught, apart, lie).ravel(), self._robot.rest_pose]
         poses = [self._last, *(np.clip(pose, self._robot.lower, self._robot.upper) for pose in poses)]
         ways = [float(np.abs(end - start).max()) for start, end in pairwise(poses)]
         self._begin(poses, [max(way / self._facts.fold_speed, SHORTEST_FOLD) for way in ways], folding=True)
 
     def _fold(self) -> None:
-        pose = self._robot.lie_pose
+        pose = self._robot.rest_pose
         duration = float(np.abs(pose - self._last).max()) / self._facts.fold_speed
         self._begin([self._last, pose], [max(duration, SHORTEST_FOLD)], folding=True)
 
@@ -162,7 +162,7 @@ class SelfRighting:
         self._folding, self._rest = folding, 0.0
 
     def _jammed(self, measured: Array) -> str:
-        worst = int(np.abs(measured - self._robot.lie_pose).argmax())
+        worst = int(np.abs(measured - self._robot.rest_pose).argmax())
         return f"{JOINT_NAMES[worst]} cannot be folded: its leg is caught; free the legs and set the robot on its belly"
 
     def _unrighted(self, gravity: Array) -> str:

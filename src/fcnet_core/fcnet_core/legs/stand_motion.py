@@ -37,12 +37,12 @@ class StandPath:
 
     def __init__(self, robot: Robot) -> None:
         self._legs, self._statics = LegKinematics(robot), LegStatics(robot)
-        self._kp = robot.gains.kp
+        self._kp = robot.kp
         self._lower, self._upper = robot.lower, robot.upper
         self._radius = robot.geometry.foot_radius
         standing = self._legs.feet(robot.stand_pose.reshape(len(LEGS), 3))[0]
         crouching, lying = standing.copy(), standing.copy()
-        crouching[:, 2] = self._legs.feet(robot.lie_pose.reshape(len(LEGS), 3))[0][:, 2]
+        crouching[:, 2] = self._legs.feet(robot.rest_pose.reshape(len(LEGS), 3))[0][:, 2]
         lying[:, 2] = self._radius - robot.geometry.trunk[2]
         # Folded legs are longer than the belly is high above the feet, so knees lean out and feet stand wider.
         shortest = SHORTEST * (robot.geometry.thigh + robot.geometry.calf)

@@ -410,7 +410,7 @@ class IdealRobot(Client):
     def lie(self) -> None:
         """Lie on the belly and publish states."""
         self.silent = False
-        self.position = dict(zip(JOINT_NAMES, self.robot.lie_pose.tolist(), strict=True))
+        self.position = dict(zip(JOINT_NAMES, self.robot.rest_pose.tolist(), strict=True))
 
     def stand(self) -> None:
         """Stand."""

@@ -77,7 +77,7 @@ def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> N
     heading = rng.uniform(-np.pi, np.pi) if isinstance(terrain, ANY_HEADING) else 0.0
     mujoco.mj_resetData(simulation.models[index], data)
     place = Place(float(spot[0]), float(spot[1]), heading)
-    data.qpos[:7], data.qpos[7:] = trunk_above(robot, terrain, place, folded_height(robot)), robot.lie_pose
+    data.qpos[:7], data.qpos[7:] = trunk_above(robot, terrain, place, folded_height(robot)), robot.rest_pose
 
 
 def _rest(rollout: Rollout, chosen: list[int]) -> None:
@@ -89,7 +89,7 @@ def _rest(rollout: Rollout, chosen: list[int]) -> None:
     gains = [model.actuator_gainprm.copy() for model in models]
     for model in models:
         model.actuator_gainprm[:, STIFFNESS] = 0.0
-        model.actuator_gainprm[:, DAMPING] = simulation.robot.gains.damping
+        model.actuator_gainprm[:, DAMPING] = simulation.robot.damping
     for _ in range(round(RESTING_TIME / CONTROL_PERIOD)):
         rollout.send(simulation.state().joint_position + simulation.drawn.joint_zero)
     for model, gain in zip(models, gains, strict=True):

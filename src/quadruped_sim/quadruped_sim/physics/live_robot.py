@@ -68,7 +68,7 @@ class LiveRobot:
         if self.start == "on_back":
             mujoco.mju_mulQuat(self.data.qpos[3:7], self.data.qpos[3:7].copy(), UPSIDE_DOWN)
         if lying:
-            self.data.qpos[7:] = self.robot.lie_pose
+            self.data.qpos[7:] = self.robot.rest_pose
             self.damp()
         else:
             legs = StandPath(self.robot)
@@ -87,11 +87,11 @@ class LiveRobot:
         if not np.isfinite(joints).all():
             raise ValueError("a position target is not a finite number")
         joints = np.clip(joints, self.robot.lower, self.robot.upper)
-        self._command(joints, 0.0, 0.0, self.robot.gains.kp, self.robot.gains.kd)
+        self._command(joints, 0.0, 0.0, self.robot.kp, self.robot.kd)
 
     def damp(self) -> None:
         """Damp the joints: they follow no targets and only resist motion."""
-        self._command(0.0, 0.0, 0.0, 0.0, self.robot.gains.damping)
+        self._command(0.0, 0.0, 0.0, 0.0, self.robot.damping)
 
     def advance(self, steps: int) -> None:
         """Simulate `steps` time steps."""

@@ -120,8 +120,8 @@ def _leg(robot: Robot, leg: str, effects: Effects) -> str:
 
 
 def _joint(robot: Robot, leg: str, joint: str, axis: str) -> str:
-    facts = robot.joints[joint]
-    low, high = facts.left if leg.endswith("L") else facts.right
+    low, high = robot.joints[f"{leg}_{joint}_joint"].limits
+    facts = robot.motors[robot.joints[f"{leg}_{joint}_joint"].motor]
     return (
         f'<joint name="{leg}_{joint}_joint" axis="{axis}" range="{low} {high}" armature="{facts.armature}" '
         f'damping="{facts.damping}" frictionloss="{facts.friction}"/>'
@@ -134,13 +134,13 @@ def _motor(robot: Robot, leg: str, joint: str, effects: Effects, inputs: str) ->
     speed. The line is the falling part of the torque-speed curve; its stall torque is above the peak. A voltage is
     given as the speed that it reaches without load.
     """
-    facts, gains = robot.joints[joint], robot.gains
-    fastest = facts.velocity
-    stall = facts.torque * fastest / (fastest - facts.full_torque_speed)
+    row = robot.joint_names.index(f"{leg}_{joint}_joint")
+    torque, fastest = float(robot.torque_limit[row]), float(robot.velocity_limit[row])
+    stall = torque * fastest / (fastest - float(robot.full_torque_speed[row]))
     supply = fastest if effects.torque_speed_curve else 0.0  # 0: without a bound
     return (
         f'<dcmotor name="{leg}_{joint}_joint" joint="{leg}_{joint}_joint" nominal="{fastest} {stall} {fastest}" '
-        f'saturation="{facts.torque} 0 0" controller="{gains.kp} 0 {gains.kd} 0 0 {supply}" input="{inputs}"/>'
+        f'saturation="{torque} 0 0" controller="{robot.kp[row]} 0 {robot.kd[row]} 0 0 {supply}" input="{inputs}"/>'
     )
 
 
@@ -156,6 +156,6 @@ def stand_height(robot: Robot) -> float:
 
 def folded_height(robot: Robot) -> float:
     """Return the height [m] of the trunk's centre on folded legs or on the belly, whichever is higher."""
-    thigh, calf = robot.lie_pose[1], robot.lie_pose[1] + robot.lie_pose[2]
+    thigh, calf = robot.rest_pose[1], robot.rest_pose[1] + robot.rest_pose[2]
     legs = robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf) + robot.geometry.foot_radius
     return max(float(legs), robot.geometry.trunk[2])

@@ -76,7 +76,7 @@ def test_the_cost_of_transport_is_positive_work_per_weight_and_distance(aliengo)
 def test_a_motor_is_limited_earlier_the_faster_it_turns_and_not_while_it_brakes(aliengo):
     samples, knee = _samples(), 2
     torque, velocity = SENSORS["torque"].start + knee, SENSORS["joint_velocity"].start + knee
-    fast = 0.5 * (aliengo.joints["calf"].full_torque_speed + aliengo.joints["calf"].velocity)
+    fast = 0.5 * (aliengo.motors["calf"].full_torque_speed + aliengo.motors["calf"].velocity)
     half = float(aliengo.torque_bounds(np.full(12, fast))[1][knee])
     samples[:10, ..., torque] = aliengo.torque_limit[knee]
     samples[10:40, ..., torque] = half

@@ -157,8 +157,8 @@ def test_robots_are_drawn_from_the_ranges_and_are_simulated_as_drawn(aliengo):
         "kp": ([m.actuator_gainprm[:, STIFFNESS] for m in models], aliengo.gains.kp * strength * drawn.gain),
         "kd": ([m.actuator_gainprm[:, DAMPING] for m in models], aliengo.gains.kd * strength * drawn.gain),
         "armature": ([m.dof_armature[6:] for m in models], aliengo.armature * drawn.armature[:, None]),
-        "damping": ([m.dof_damping[6] for m in models], aliengo.joints["hip"].damping * drawn.joint_damping),
-        "loss": ([m.dof_frictionloss[6] for m in models], aliengo.joints["hip"].friction * drawn.joint_friction),
+        "damping": ([m.dof_damping[6] for m in models], aliengo.motors["hip"].damping * drawn.joint_damping),
+        "loss": ([m.dof_frictionloss[6] for m in models], aliengo.motors["hip"].friction * drawn.joint_friction),
     }
     for name, (found, wanted) in expected.items():
         np.testing.assert_allclose(found, wanted, atol=1e-12, err_msg=name)

@@ -71,8 +71,8 @@ def test_joints_have_the_robots_names_and_limits(robot, described):
     limits = np.array([model.joint(name).range for name in JOINT_NAMES])
     assert limits == pytest.approx(np.stack([robot.lower, robot.upper], axis=-1))
     limit = Xml.fromstring(robot_urdf(robot)).find("joint[@name='FR_calf_joint']/limit").attrib
-    assert float(limit["effort"]) == robot.joints["calf"].torque
-    assert float(limit["velocity"]) == robot.joints["calf"].velocity
+    assert float(limit["effort"]) == robot.motors["calf"].torque
+    assert float(limit["velocity"]) == robot.motors["calf"].velocity
 
 
 def test_the_base_is_the_frame_of_odom_and_the_imus_frame_is_there(robot):

@@ -54,7 +54,7 @@ class JointPhysics:
         self.robot = robot
         self._noise = noise * NOISE
         self._rng = np.random.default_rng(seed)
-        self._position = robot.lie_pose.copy()
+        self._position = robot.rest_pose.copy()
         self._velocity, self._torque = np.zeros(12), np.zeros(12)
         self._limit = robot.torque_limit
         self._lowest, self._highest = robot.lower - STOP_MARGIN, robot.upper + STOP_MARGIN

@@ -98,7 +98,7 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
 
     def check_robot(self, robot: Robot) -> None:
         """Raise FcnetError unless the graph is the graph of the robot's legs."""
-        if self.graph != leg_graph(robot.legs):
+        if self.graph != leg_graph(tuple(robot.legs)):
             raise FcnetError(
                 f"the network's graph {self.graph} does not match {robot.name}; leave graph out of the configuration, "
                 "train again, or choose another model"

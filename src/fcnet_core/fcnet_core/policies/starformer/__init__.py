@@ -152,7 +152,7 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     def check_robot(self, robot: Robot) -> None:
         """Raise FcnetError if the groups or the last action do not fit the robot's observation."""
-        grouped = self.tokens == "scalars" or self.groups == leg_groups(robot.legs)
+        grouped = self.tokens == "scalars" or self.groups == leg_groups(tuple(robot.legs))
         if not grouped or self.last_action != LAST_ACTION:
             raise FcnetError(
                 f"the network's {len(self.groups)} groups and last action do not fit the observation of {robot.name}; "
