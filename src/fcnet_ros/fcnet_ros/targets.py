@@ -62,7 +62,7 @@ class TargetReader:
             message = self._reader.read_trajectory(content)
         except MessageError as error:
             raise RefusedCommandError(f"joint_trajectory: {error}") from error
-        targets = joint_targets(message.names, message.positions, message.velocities, message.efforts)
+        targets = joint_targets(JOINT_NAMES, message.names, message.positions, message.velocities, message.efforts)
         return TargetsMessage(message.stamp, targets)
 
 

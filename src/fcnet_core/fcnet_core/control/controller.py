@@ -66,7 +66,7 @@ class Controller:
         self.posture = Posture(robot, stand_up_time, lie_down_time)
         self.policy_step: PolicyStep | None = None
         self._robot, self._limiter, self._period = robot, runner.limiter, runner.limiter.period
-        self._joint_error = JointErrorWatchdog(robot.safety, self._period)
+        self._joint_error = JointErrorWatchdog(robot, self._period)
         self._following = FollowingWatchdog()
         self._follows_targets, self._longest_stall = follows_targets, longest_stall
         self._bridge_fault = ""
@@ -197,7 +197,7 @@ class Controller:
                 self.runner.take_command(STANDSTILL if self.posture.leaving else wanted)
 
     def cycle(self, now: float) -> Array | None:
-        """Return position targets (12,) [rad] for time `now` [s], within limits and slew, or None for damping."""
+        """Return position targets (N,) [rad] for time `now` [s], within limits and slew, or None for damping."""
         with self._lock:
             self.policy_step = None
             if not self.posture.commands_joints:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.robot import JOINT_NAMES, Safety
+from fcnet_core.robot import Robot, Safety
 
 FOLLOWING_PATIENCE = 0.1  # [s] for which a robot's bridge may not follow targets that it has followed before
 FIRST_PATIENCE = 0.5  # [s] until it reports that it follows the first ones; the joints have not moved by then
@@ -30,9 +30,10 @@ class JointErrorWatchdog:
     It counts only after the robot's joint_error_time: impacts pass, blocked legs stay.
     """
 
-    def __init__(self, safety: Safety, period: float) -> None:
-        self._limit = safety.max_joint_error
-        self._patience = safety.joint_error_time
+    def __init__(self, robot: Robot, period: float) -> None:
+        self._names = robot.joint_names
+        self._limit = robot.safety.max_joint_error
+        self._patience = robot.safety.joint_error_time
         self._period = period
         self._exceeded = 0.0
 
@@ -41,14 +42,14 @@ class JointErrorWatchdog:
         self._exceeded = 0.0
 
     def check(self, target: Array, measured: Array) -> str | None:
-        """Return the reason for a fault, or None, after one more period with targets and positions (12,) [rad]."""
+        """Return the reason for a fault, or None, after one more period with targets and positions (N,) [rad]."""
         error = np.abs(target - measured)
         worst = int(error.argmax())
         self._exceeded = self._exceeded + self._period if error[worst] > self._limit else 0.0
         if self._exceeded <= self._patience:
             return None
         return (
-            f"{JOINT_NAMES[worst]} is {error[worst]:.2f} rad from its target, the limit is {self._limit:g} rad; "
+            f"{self._names[worst]} is {error[worst]:.2f} rad from its target, the limit is {self._limit:g} rad; "
             "look for a blocked leg or a motor without power"
         )
 
