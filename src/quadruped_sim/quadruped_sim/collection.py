@@ -18,7 +18,8 @@ from fcnet_core.robot import load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
-from quadruped_sim.rollout import ActionNoise, Rollout, SetpointRanges, check_walks_here
+from quadruped_sim.rollout import ActionNoise, Rollout, check_walks_here
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 FILE = "collection file"
 SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next

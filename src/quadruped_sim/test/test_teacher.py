@@ -22,7 +22,8 @@ from quadruped_sim.collection import CollectionPlan, jobs
 from quadruped_sim.physics.randomization import NOMINAL, TYPICAL
 from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS
 from quadruped_sim.physics.terrain import Flat, Slope
-from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model

@@ -12,7 +12,8 @@ from fcnet_core.rotation import GRAVITY, roll_pitch_yaw
 from quadruped_sim.physics.randomization import KIND, TYPICAL
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.physics.terrain import Flat
-from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.trot_expert import TrotExpert, share_forces
 
 SECONDS = 4.0

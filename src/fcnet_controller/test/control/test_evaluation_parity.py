@@ -11,7 +11,7 @@ from quadruped_sim.evaluation.trial import Trial
 from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.sensors import Sensors
 from quadruped_sim.physics.simulation import Simulation
-from quadruped_sim.rollout import SetpointRanges
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 TOLERANCE = 1e-5  # [rad] for rounding, of which the last action is a part in the next step
 

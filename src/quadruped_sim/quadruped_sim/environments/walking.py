@@ -29,7 +29,8 @@ from quadruped_sim.evaluation.trial import heading_velocity
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSORS
 from quadruped_sim.physics.terrain import Terrain, named_terrain, terrain_from_facts
-from quadruped_sim.rollout import Rollout, SetpointRanges, reward
+from quadruped_sim.rollout import Rollout, reward
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 LARGEST = 100.0  # of what is observed, in the units of each part
 

@@ -12,7 +12,7 @@ from fcnet_core.robot import Robot
 from quadruped_sim.evaluation.getting_up import Kind
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
-from quadruped_sim.rollout import SetpointRanges
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 FOR_EVER = (1e9, 1e9)
 Commands = dict[str, Range]

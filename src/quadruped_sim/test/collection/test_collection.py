@@ -20,7 +20,8 @@ from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from quadruped_sim.collection import Collector, jobs, load_plan
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
-from quadruped_sim.rollout import Rollout, SetpointSource
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointSource
 
 CONFIG = Path(__file__).parents[4] / "config" / "collect"
 PLAN = {

@@ -25,7 +25,8 @@ from quadruped_sim.physics.randomization import NOMINAL
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.relabel import advise, recorded_states
-from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 STEPS = 150
 FOLDED = np.tile([0.0, 2.0, -2.7], 4)  # the trunk hardly off the ground

@@ -16,7 +16,8 @@ from quadruped_sim.evaluation.trial import BATCH, EpisodeRecorder, Trial, trials
 from quadruped_sim.physics.randomization import KIND
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 from quadruped_sim.physics.terrain import Flat, Slope
-from quadruped_sim.rollout import SetpointSource, reward
+from quadruped_sim.rollout import reward
+from quadruped_sim.tasks.setpoints import SetpointSource
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,8 @@ from quadruped_sim.evaluation.getting_up import FALLS, GROUNDS, IN_TIME, Getting
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.physics.randomization import NOMINAL
 from quadruped_sim.physics.terrain import START, Slope, Stairs
-from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 SAG = 0.05  # [rad] on level ground
 LYING = np.array([True, True, False, True])  # robots of a batch

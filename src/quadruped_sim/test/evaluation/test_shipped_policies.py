@@ -25,7 +25,8 @@ from quadruped_sim.evaluation.score import score_of
 from quadruped_sim.evaluation.trial import Trial
 from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.terrain import terrain_from_facts
-from quadruped_sim.rollout import Rollout, SetpointRanges
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.teacher.privileged import PrivilegedState
 from quadruped_sim.worker_pool import worker_pool
 

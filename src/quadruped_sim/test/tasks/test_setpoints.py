@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fcnet_core.robot import SETPOINT_FIELDS
-from quadruped_sim.rollout import SetpointRanges, SetpointSource
+from quadruped_sim.tasks.setpoints import SetpointRanges, SetpointSource
 
 PERIOD = 0.02
 VALUES = st.floats(-2, 2, allow_nan=False)

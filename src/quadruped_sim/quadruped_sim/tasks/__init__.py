@@ -1,0 +1,1 @@
+"""Tasks: a settings file each, and the small functions that they compose."""
