@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import traceback
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
@@ -123,17 +124,19 @@ class Attacker:
         self._domain = domain
 
     def __enter__(self) -> Attacker:
-        self.rig.__enter__()
-        self.access = Access(self.rig, self._domain, self._rng)
-        self.rig.prepare("walking")
-        self._measured.start()
+        with ExitStack() as stack:  # a robot that never walks leaves no program behind
+            stack.enter_context(self.rig)
+            self.access = Access(self.rig, self._domain, self._rng)
+            stack.callback(self.access.close)
+            self.rig.prepare("walking")
+            self._measured.start()
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_error: object) -> None:
         self._closing.set()
         self._measured.join()
-        self.access.close()
-        self.rig.__exit__()
+        self._stack.close()
 
     def run(self, attacks: list[Attack], duration: float) -> None:
         """Attack for `duration` [s], and until every class was tried: in turn, all attacks before one is repeated."""

@@ -30,7 +30,7 @@ from unitree_lowlevel.fake_board.faults import BoardFaults
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
 WALKING_SPEED = 0.3  # [m/s]
 LOSS_PERIOD = 1.0  # [s] over which the bridge counts lost packets
-ATTEMPTS = 5
+ATTEMPTS = 20
 _STAND = ("stand_up", "standing", 0.3)
 # The way to a mode from passive: service, the mode that it leads to, seconds to stay in it.
 ROUTES = {
