@@ -272,8 +272,8 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
             raise ValueError("a body of primitives needs legs; give the body of another robot as model")
         if odd := sorted(set(self.commands) - set(SETPOINT_FIELDS)):
             raise ValueError(f"commands has the unknown setpoint {odd[0]}; choose from {', '.join(SETPOINT_FIELDS)}")
-        if self.recovery and not (self.legs and self.lie_pose is not None):
-            raise ValueError("recovery needs legs and a lying pose")
+        if self.recovery and not (self.legs and self.lie_pose is not None and self.safety.fall_rate_time < UNWATCHED):
+            raise ValueError("recovery needs legs, a lying pose and safety.fall_rate_time")
         if self.recovery and not self.recovery.max_tilt <= self.recovery.fold_tilt <= self.safety.max_tilt:
             raise ValueError("recovery.max_tilt must be at most fold_tilt, and fold_tilt at most safety.max_tilt")
         if (self.kp > self.safety.max_kp).any() or (np.maximum(self.kd, self.damping) > self.safety.max_kd).any():

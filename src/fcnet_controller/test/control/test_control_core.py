@@ -8,7 +8,7 @@ from msgspec import convert, structs
 from fcnet_controller.controller_node import AutoStart
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
-from fcnet_core.legs.stand_motion import LYING, StandPath
+from fcnet_core.legs.stand_motion import LYING, stand_path
 from fcnet_core.names import Mode
 from fcnet_core.robot import SETPOINT_FIELDS
 
@@ -129,7 +129,7 @@ def test_a_walking_robot_comes_to_rest_and_then_lies_down(bench, robot):
     assert bench.core.mode is Mode.WALKING
     bench.run(4.5, vx=0.5)
     assert bench.core.mode is Mode.PASSIVE
-    np.testing.assert_allclose(bench.position, StandPath(robot).pose(LYING), atol=0.01)
+    np.testing.assert_allclose(bench.position, stand_path(robot).pose(LYING), atol=0.01)
 
 
 def test_a_faster_loop_asks_the_policy_at_its_own_rate_and_holds_its_targets(make_bench):

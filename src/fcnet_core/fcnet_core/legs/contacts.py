@@ -6,7 +6,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.robot import LEGS, Robot
+from fcnet_core.robot import Robot
 from fcnet_core.rotation import GRAVITY
 
 LOADED = 0.05  # minimum load of a foot on the ground, as a share of the robot's weight
@@ -17,19 +17,18 @@ class ContactEstimator:
     """Estimates contacts for any number of states: a foot on the ground carries weight and rests."""
 
     def __init__(self, robot: Robot) -> None:
-        self._legs, self._weight = LegKinematics(robot), GRAVITY * robot.mass
+        self._legs, self._rows, self._weight = LegKinematics(robot), robot.leg_rows, GRAVITY * robot.mass
 
     def feet(self, joints: Array, velocity: Array, torque: Array, angular_velocity: Array, up: Array) -> Mask:
         """Return contacts (..., 4) in LEGS order.
 
-        joints, velocity, torque (..., 12) [rad, rad/s, Nm]; angular_velocity (..., 3) [rad/s] of the trunk; up: upward
+        joints, velocity, torque (..., N) [rad, rad/s, Nm]; angular_velocity (..., 3) [rad/s] of the trunk; up: upward
         direction of the world (..., 3); both in the trunk's frame. False for an unknown torque.
         """
-        shape = (*joints.shape[:-1], len(LEGS), -1)
-        angles = joints.reshape(shape)
+        angles = joints[..., self._rows]
         feet, jacobians = self._legs.feet(angles)
-        forces = self._legs.ground_forces(angles, torque.reshape(shape))
-        speeds = (jacobians @ velocity.reshape(shape)[..., None])[..., 0]
+        forces = self._legs.ground_forces(angles, torque[..., self._rows])
+        speeds = (jacobians @ velocity[..., self._rows, None])[..., 0]
         speeds += np.cross(angular_velocity[..., None, :], feet)
         with np.errstate(invalid="ignore"):
             carried = (forces * up[..., None, :]).sum(-1)

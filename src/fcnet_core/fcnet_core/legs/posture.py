@@ -11,18 +11,18 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import SelfRighting
-from fcnet_core.legs.stand_motion import LYING, STANDING, StandMotion, StandPath, Stretch, between
+from fcnet_core.legs.stand_motion import FOLDING_SPEED, LYING, STANDING, StandMotion, Stretch, stand_path
 from fcnet_core.names import Mode
 from fcnet_core.observation import MeasuredState
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot
 
-FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint on the way to the stand path
 FOLDED_ENOUGH = 0.35  # [rad] maximum distance from the stand path for starting without folding
 LOADING_TIME = 0.4  # [s] of moving the weight to the legs or to the belly
 BLENDING_TIME = 0.5  # [s] from the policy's stance to the stand pose
 STAND_TOLERANCE = 0.2  # [rad] maximum joint error of a standing robot
 REST_TIME = 0.5  # [s] of rest before leaving the policy's stance
 SETTLING_TIME = 1.0  # [s] after a motion to reach the tolerance
+NO_LYING_POSE = "damping the joints, because the robot file has no lying pose; hold the robot"
 
 
 class Posture:
@@ -38,7 +38,7 @@ class Posture:
         self._robot = robot
         self._stand_up_time = stand_up_time
         self._lie_down_time = lie_down_time
-        self._path = StandPath(robot)
+        self._path = stand_path(robot)
         self._motion = StandMotion(self._path, robot.rest_pose, LYING, 0.0, [])
         self._elapsed = 0.0
         self._righting: SelfRighting | None = None
@@ -51,17 +51,15 @@ class Posture:
         return self.mode not in (Mode.PASSIVE, Mode.FAULT)
 
     def stand_up(self, target: Array, orientation: Array) -> str:
-        """Request to stand. target: the last position targets or, without any, the joint positions (12,) [rad];
+        """Request to stand. target: the last position targets or, without any, the joint positions (N,) [rad];
         orientation (4,) x, y, z, w of the trunk.
         """
         if self.mode is Mode.PASSIVE:
-            self._path.lean(orientation)
-            self._path.stand_on(None)
-            self._rise(target)
+            self._rise(target, orientation)
             return f"standing up, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.LYING_DOWN:
             share, load = self._motion.place(self._elapsed)
-            rise = between(share, STANDING, self._stand_up_time)
+            rise = self._path.between(share, STANDING, self._stand_up_time)
             self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *rise])
             return f"standing up, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.WALKING:
@@ -71,7 +69,7 @@ class Posture:
         return "already standing" if self.mode is Mode.STANDING else "already standing up"
 
     def recover(self, measured: Array) -> str:
-        """Request to turn onto the belly and stand after a fall, from joint positions (12,) [rad]; only if passive."""
+        """Request to turn onto the belly and stand after a fall, from joint positions (N,) [rad]; only if passive."""
         self._refuse_in_fault()
         if self.mode is Mode.RECOVERING:
             return "already recovering"
@@ -100,17 +98,18 @@ class Posture:
         self.mode, self.fault, self.leaving = Mode.WALKING, "", None
 
     def lie_down(self, target: Array) -> str:
-        """Request to lie down, from the last position targets (12,) [rad]."""
+        """Request to lie down, from the last position targets (N,) [rad]; without a lying pose, to become passive."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
             self._sink(target, *self._motion.place(self._elapsed))
-            return f"lying down, which takes {self._motion.duration:.1f} s"
+            motion = f"lying down, which takes {self._motion.duration:.1f} s"
+            return motion if self._path.has_lying_pose else NO_LYING_POSE
         if self.mode is Mode.WALKING:
             self.leaving = Mode.LYING_DOWN
-            return "coming to rest, then lying down"
+            return f"coming to rest, then {'lying down' if self._path.has_lying_pose else NO_LYING_POSE}"
         self._refuse_in_fault()
         if self.mode is Mode.RECOVERING:
             raise FcnetError("the robot is recovering; wait until it stands, or stop it")
-        return "already lying" if self.mode is Mode.PASSIVE else "already lying down"
+        return "already passive" if self.mode is Mode.PASSIVE else "already lying down"
 
     def fail(self, reason: str) -> None:
         """Enter fault for this reason; the first reason is kept until reset."""
@@ -132,8 +131,8 @@ class Posture:
     def advance(self, period: float, measured: Array, orientation: Array, target: Array, policy_at_rest: bool) -> None:
         """Advance by `period` seconds: finish motions, and leave walking once the robot has come to rest.
 
-        measured: joint positions (12,) [rad]; orientation: of the trunk (4,) x, y, z, w; target: the last position
-        targets sent (12,) [rad].
+        measured: joint positions (N,) [rad]; orientation: of the trunk (4,) x, y, z, w; target: the last position
+        targets sent (N,) [rad].
         """
         self._elapsed += period
         on_belly = self._motion.place(self._elapsed)[0] == LYING
@@ -154,41 +153,41 @@ class Posture:
         if self._righting.failure:
             self.fail(self._righting.failure)
         elif self._righting.done:
-            self._path.lean(state.orientation)
-            self._path.stand_on(None)
-            self._rise(self._righting_target)
+            self._rise(self._righting_target, state.orientation)
 
     def pose(self) -> Array:
-        """Return the present position targets (12,) [rad] in a mode without a policy."""
+        """Return the present position targets (N,) [rad] in a mode without a policy."""
         return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
 
     def largest_error(self, measured: Array) -> float:
-        """Return the maximum difference [rad] between joints (12,) and the stand pose on this ground."""
+        """Return the maximum difference [rad] between joints (N,) and the stand pose on this ground."""
         return float(self._errors(measured).max())
 
     def _begin(self, mode: Mode, target: Array, share: float, load: float, stretches: list[Stretch]) -> None:
-        self.mode, self.leaving = mode, None
+        ends = mode is Mode.LYING_DOWN and not self._path.has_lying_pose
+        self.mode, self.leaving = Mode.PASSIVE if ends else mode, None
         self._motion, self._elapsed = StandMotion(self._path, target, share, load, stretches), 0.0
 
-    def _rise(self, joints: Array) -> None:
+    def _rise(self, joints: Array, orientation: Array) -> None:
+        self._path.start(joints, orientation)
         share, away = self._path.nearest(joints)
-        fold: list[Stretch] = []
-        if away > FOLDED_ENOUGH:
-            away, share = float(np.abs(self._path.pose(LYING) - joints).max()), LYING
-            fold = [Stretch(away / FOLDING_SPEED, LYING, 0.0)]
-        rise = between(share, STANDING, self._stand_up_time)
-        self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, Stretch(LOADING_TIME, share, 1.0), *rise])
+        share = LYING if (folds := away > FOLDED_ENOUGH) else share
+        way = float(np.abs(self._path.pose(share) - joints).max()) / FOLDING_SPEED  # [s]
+        fold = [Stretch(way, LYING, 0.0)] if folds else []
+        load = Stretch(LOADING_TIME if folds else max(LOADING_TIME, way), share, 1.0)
+        rise = self._path.between(share, STANDING, self._stand_up_time)
+        self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, load, *rise])
 
     def _sink(self, target: Array, share: float, load: float) -> None:
         away = float(np.abs(target - self._motion.target(self._elapsed)).max())
         blend = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
         unload = Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)
-        down = between(share, LYING, self._lie_down_time)
+        down = self._path.between(share, LYING, self._lie_down_time)
         self._begin(Mode.LYING_DOWN, target, share, load, [*blend, *down, unload])
 
     def _leave_walking(self, mode: Mode, target: Array) -> None:
         blend = [Stretch(BLENDING_TIME, STANDING, 1.0)]
-        down = [*between(STANDING, LYING, self._lie_down_time), Stretch(LOADING_TIME, LYING, 0.0)]
+        down = [*self._path.between(STANDING, LYING, self._lie_down_time), Stretch(LOADING_TIME, LYING, 0.0)]
         self._begin(mode, target, STANDING, 0.0, blend if mode is Mode.STANDING_UP else blend + down)
 
     def _arrive_standing(self, measured: Array) -> None:
@@ -198,7 +197,7 @@ class Posture:
         elif self._elapsed >= self._motion.duration + SETTLING_TIME:
             worst = int(error.argmax())
             self.fail(
-                f"standing up stalled: {JOINT_NAMES[worst]} is {error[worst]:.2f} rad from the stand pose; "
+                f"standing up stalled: {self._robot.joint_names[worst]} is {error[worst]:.2f} rad from the stand pose; "
                 "free the legs and check that the motors have power"
             )
 

@@ -19,7 +19,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.legs.kinematics import LEFT
 from fcnet_core.legs.stand_motion import minimum_jerk
 from fcnet_core.observation import MeasuredState
-from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Recovery, Robot
+from fcnet_core.robot import Recovery, Robot
 from fcnet_core.rotation import projected_gravity, tilt_of_gravity
 
 STILL = 0.3  # [rad/s] maximum rate of the trunk at rest; sensor noise alone is 0.1
@@ -40,7 +40,7 @@ class Lying(str, Enum):
 
 
 class PoseRamp:
-    """Minimum-jerk motion through poses (12,) [rad], with a stop at each. durations [s]: one per stretch."""
+    """Minimum-jerk motion through poses (N,) [rad], with a stop at each. durations [s]: one per stretch."""
 
     def __init__(self, poses: Sequence[Array], durations: Sequence[float]) -> None:
         self._stretches = list(zip(pairwise(poses), durations, strict=True))
@@ -48,7 +48,7 @@ class PoseRamp:
         self.duration = float(sum(durations))
 
     def target(self, elapsed: float) -> Array:
-        """Return the pose (12,) [rad] `elapsed` seconds after the start; the last pose after the end."""
+        """Return the pose (N,) [rad] `elapsed` seconds after the start; the last pose after the end."""
         for (start, end), duration in self._stretches:
             if elapsed < duration:
                 return start + minimum_jerk(elapsed / duration) * (end - start)
@@ -75,14 +75,17 @@ class SelfRighting:
 
     def __init__(self, robot: Robot) -> None:
         if robot.recovery is None:
-            raise FcnetError(f"the robot file of {robot.name} has no recovery; add the entry as in aliengo.yaml")
+            raise FcnetError(
+                f"{robot.name} cannot get up after a fall: its robot file has no entry `recovery`; set it upright"
+            )
         self._robot, self._facts = robot, robot.recovery
+        self._rows = robot.leg_rows
         self._reach = self._facts.torque * robot.torque_limit / robot.kp
         self._rolls = {side: _roll_poses(robot, self._facts, side) for side in (1.0, -1.0)}
         self.start(robot.rest_pose)
 
     def start(self, measured: Array) -> None:
-        """Start from measured joint positions (12,) [rad]."""
+        """Start from measured joint positions (N,) [rad]."""
         self.done, self.failure, self.attempts = False, "", 0
         self._total = self._rest = 0.0
         self._folding = True
@@ -91,7 +94,7 @@ class SelfRighting:
         self._spread(self._last, stretched=False)
 
     def advance(self, period: float, state: MeasuredState) -> Array:
-        """Return position targets (12,) [rad] after `period` more seconds.
+        """Return position targets (N,) [rad] after `period` more seconds.
 
         The offset of a target from the measured position is limited to the one at which the stiffness gives the share
         `torque` of the motor torque, so a blocked leg is not pushed with full torque.
@@ -123,7 +126,7 @@ class SelfRighting:
     def _decide(self, gravity: Array, measured: Array) -> None:
         """Decide with folded legs: done, fold again, spread the legs, roll, or fail."""
         upright = tilt_of_gravity(gravity) <= self._facts.max_tilt
-        jammed = bool(np.abs(measured - self._robot.rest_pose).max() > JAMMED)
+        jammed = bool((self._unfolded(measured) > JAMMED).any())
         if upright and not jammed:
             self.done = self._rest >= REST_TIME
             if not self.done:
@@ -143,11 +146,13 @@ class SelfRighting:
 
         Outwards is a positive hip angle for a leg that points down, and a negative one for a leg that points up.
         """
-        joints, lie = measured.reshape(len(LEGS), -1), self._robot.rest_pose.reshape(len(LEGS), -1)
-        caught = np.abs(joints - lie).max(axis=1, keepdims=True) > JAMMED
-        calf = self._robot.upper.reshape(lie.shape)[:, 2] if stretched else joints[:, 2]
+        joints, lie = measured[self._rows], self._robot.rest_pose
+        caught = self._unfolded(measured).max(axis=1, keepdims=True) > JAMMED
+        calf = self._robot.upper[self._rows[:, 2]] if stretched else joints[:, 2]
         apart = np.stack([LEFT * SPREAD * np.sign(np.cos(joints[:, 1])), joints[:, 1], calf], axis=-1)
-        poses = [np.where(caught, apart, lie).ravel(), self._robot.rest_pose]
+        spread = lie.copy()
+        spread[self._rows] = np.where(caught, apart, lie[self._rows])
+        poses = [spread, lie]
         poses = [self._last, *(np.clip(pose, self._robot.lower, self._robot.upper) for pose in poses)]
         ways = [float(np.abs(end - start).max()) for start, end in pairwise(poses)]
         self._begin(poses, [max(way / self._facts.fold_speed, SHORTEST_FOLD) for way in ways], folding=True)
@@ -161,9 +166,13 @@ class SelfRighting:
         self._ramp, self._elapsed = PoseRamp(poses, durations), 0.0
         self._folding, self._rest = folding, 0.0
 
+    def _unfolded(self, measured: Array) -> Array:
+        """Return the distance (4, 3) [rad] of the legs from the folded pose."""
+        return np.abs(measured - self._robot.rest_pose)[self._rows]
+
     def _jammed(self, measured: Array) -> str:
-        worst = int(np.abs(measured - self._robot.rest_pose).argmax())
-        return f"{JOINT_NAMES[worst]} cannot be folded: its leg is caught; free the legs and set the robot on its belly"
+        worst = self._robot.joint_names[self._rows.flat[self._unfolded(measured).argmax()]]
+        return f"{worst} cannot be folded: its leg is caught; free the legs and set the robot on its belly"
 
     def _unrighted(self, gravity: Array) -> str:
         return (
@@ -173,24 +182,24 @@ class SelfRighting:
 
 
 def joint_beyond_limits(robot: Robot, measured: Array) -> str | None:
-    """Return the reason why a recovery must not start with joints at `measured` (12,) [rad], or None."""
+    """Return the reason why a recovery must not start with joints at `measured` (N,) [rad], or None."""
     excess = np.maximum(robot.lower - measured, measured - robot.upper)
     worst = int(excess.argmax())
     if excess[worst] <= robot.safety.position_margin:
         return None
     return (
-        f"{JOINT_NAMES[worst]} is at {measured[worst]:.2f} rad, its limits are {robot.lower[worst]:g} to "
+        f"{robot.joint_names[worst]} is at {measured[worst]:.2f} rad, its limits are {robot.lower[worst]:g} to "
         f"{robot.upper[worst]:g} rad; move the leg by hand"
     )
 
 
 def _roll_poses(robot: Robot, facts: Recovery, side: float) -> list[Array]:
-    """Return the poses (12,) [rad] of a roll onto the left side (1.0) or the right side (-1.0)."""
+    """Return the poses (N,) [rad] of a roll onto the left side (1.0) or the right side (-1.0)."""
     poses = []
     for step in facts.roll:
-        pose = np.zeros((len(LEGS), len(LEG_JOINTS)))
-        for leg, left in enumerate(LEFT):
+        pose = robot.rest_pose.copy()
+        for rows, left in zip(robot.leg_rows, LEFT, strict=True):
             outward, thigh, calf = step.lower if left == side else step.upper
-            pose[leg] = left * outward, thigh, calf
-        poses.append(np.clip(pose.ravel(), robot.lower, robot.upper))
+            pose[rows] = left * outward, thigh, calf
+        poses.append(np.clip(pose, robot.lower, robot.upper))
     return poses

@@ -1,7 +1,7 @@
-"""Motion between lying on the belly and standing, over fixed feet, with feedforward torques.
+"""Motion between lying and standing: in a straight line or, over fixed feet, with feedforward torques.
 
-The trunk keeps its attitude from lying, which equals the slope of the ground. While it rises from a crouch, it moves
-uphill over the fixed feet: in the end the feet are below the hips along gravity, and so share the weight.
+Over its feet, the trunk keeps its attitude from lying, which equals the slope of the ground. While it rises from a
+crouch, it moves uphill: in the end the feet are below the hips along gravity, and so share the weight.
 """
 
 from __future__ import annotations
@@ -12,112 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Rows
 from fcnet_core.legs.kinematics import LEFT, SHORTEST, LegKinematics
 from fcnet_core.legs.statics import LegStatics
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import projected_gravity
 
 LYING, CROUCHING, STANDING = 0.0, 0.35, 1.0  # shares of the path: belly and feet on the ground; feet below the hips
+FOLDING_SPEED = 1.5  # [rad/s] of the fastest joint on the way to the path, and in a straight line
 STEEPEST = np.tan(np.deg2rad(20.0))  # maximum slope for placing feet and computing torques
-SMOOTHING, SLOW_SMOOTHING, QUICK_SMOOTHING = (
-    0.3,
-    2.0,
-    0.06,
-)  # [s] time constants of the measured attitude, see StandPath.follow
+SMOOTHING, SLOW_SMOOTHING, QUICK_SMOOTHING = 0.3, 2.0, 0.06  # [s] of the measured attitude, see LegPath.follow
 FARTHEST = 0.1  # [m] maximum offset of a foot from its place in the stand pose
 SAMPLES = np.linspace(LYING, STANDING, 21)
-
-
-class StandPath:
-    """Joint poses of one robot between lying on its belly (0) and standing (1), and the torques that hold them.
-
-    The path depends on measurements, see `lean` and `follow`. On level ground it leads to the robot's stand pose.
-    """
-
-    def __init__(self, robot: Robot) -> None:
-        self._legs, self._statics = LegKinematics(robot), LegStatics(robot)
-        self._kp = robot.kp
-        self._lower, self._upper = robot.lower, robot.upper
-        self._radius = robot.geometry.foot_radius
-        standing = self._legs.feet(robot.stand_pose.reshape(len(LEGS), 3))[0]
-        crouching, lying = standing.copy(), standing.copy()
-        crouching[:, 2] = self._legs.feet(robot.rest_pose.reshape(len(LEGS), 3))[0][:, 2]
-        lying[:, 2] = self._radius - robot.geometry.trunk[2]
-        # Folded legs are longer than the belly is high above the feet, so knees lean out and feet stand wider.
-        shortest = SHORTEST * (robot.geometry.thigh + robot.geometry.calf)
-        wide = np.sqrt(shortest**2 + robot.geometry.abduction**2 - lying[:, 2] ** 2)
-        lying[:, 1] = self._legs.hips[:, 1] + LEFT * wide
-        self._feet = np.stack([lying, crouching, standing])
-        self._lean: Array = np.zeros(2)
-        self._slope: Array = np.zeros(2)
-        self._joints: Array | None = None
-        self._offsets: Array = np.zeros((len(LEGS), 2))
-
-    def stand_on(self, joints: Array | None) -> None:
-        """Keep the feet where joints (12,) place them, relative to each other; None: at the places of the stand pose.
-
-        Feet with load do not slide; the trunk moves to their middle.
-        """
-        self._offsets = np.zeros((len(LEGS), 2))
-        if joints is not None:
-            feet = self._legs.feet(joints.reshape(len(LEGS), -1))[0]
-            offsets = (feet - self._feet[-1])[:, :2]
-            self._offsets = np.clip(offsets - offsets.mean(axis=0), -FARTHEST, FARTHEST)
-
-    def lean(self, orientation: Array) -> None:
-        """Set the trunk's orientation (4,) x, y, z, w without smoothing; assume that the joints are on the path."""
-        self._lean = self._slope = _slope(orientation)
-        self._joints = None
-
-    def follow(self, joints: Array, orientation: Array, period: float, carries: bool) -> None:
-        """Process the measurements of one period [s]: joints (12,) [rad] and the trunk's orientation (4,) x, y, z, w.
-
-        Torques are for the measured pose, without delay: late torques, or torques for the planned pose, topple a robot
-        when a foot has lost its ground. carries: whether the legs carry the robot. The feet then move slowly under the
-        trunk, because fast feedback would amplify the sway of a robot on its legs at 0.7 Hz.
-        """
-        slope = _slope(orientation)
-        self._slope = self._slope + min(1.0, period / QUICK_SMOOTHING) * (slope - self._slope)
-        self._lean = self._lean + min(1.0, period / (SLOW_SMOOTHING if carries else SMOOTHING)) * (slope - self._lean)
-        self._joints = joints
-
-    def pose(self, share: float) -> Array:
-        """Return joint positions (12,) [rad] at a share of the path."""
-        return self._poses(np.array([share]))[0]
-
-    def targets(self, share: float, load: float = 1.0) -> Array:
-        """Return position targets (12,) [rad] at a share of the path.
-
-        They differ from the pose by the offset at which the motors carry the share `load` of the robot.
-        """
-        pose, down = self.pose(share), np.array([*self._slope, -1.0])
-        held = pose if self._joints is None else self._joints
-        return pose + load / self._kp * self._statics.torques(held, down / np.linalg.norm(down))
-
-    def nearest(self, joints: Array) -> tuple[float, float]:
-        """Return the share of the path nearest to joints (12,), and the maximum difference there [rad]."""
-        errors = np.abs(self._poses(SAMPLES) - joints).max(axis=-1)
-        best = int(errors.argmin())
-        return float(SAMPLES[best]), float(errors[best])
-
-    def _poses(self, shares: Array) -> Array:
-        knots = np.array([LYING, CROUCHING, STANDING])
-        after = np.clip(np.searchsorted(knots, shares), 1, 2)
-        part = ((shares - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None, None]
-        feet = (1 - part) * self._feet[after - 1] + part * self._feet[after]
-        risen = np.clip((shares - CROUCHING) / (STANDING - CROUCHING), 0.0, 1.0)[:, None, None]
-        feet[..., :2] += np.minimum(shares / CROUCHING, 1.0)[:, None, None] * self._offsets
-        feet[..., :2] += risen * (self._radius - self._feet[-1, :, 2:]) * self._lean
-        joints = self._legs.joints(feet).reshape(-1, len(self._lower))
-        return np.clip(joints, self._lower, self._upper)
-
-
-def _slope(orientation: Array) -> Array:
-    """Return tangents (2,) along x and y of the angle between gravity and the trunk's z axis."""
-    down = projected_gravity(orientation)
-    slope: Array = down[:2] / max(-down[2], 0.1)
-    return slope * min(1.0, STEEPEST / max(float(np.hypot(*slope)), 1e-9))
 
 
 class Stretch(NamedTuple):
@@ -128,15 +34,153 @@ class Stretch(NamedTuple):
     load: float
 
 
-def between(start: float, end: float, duration: float) -> list[Stretch]:
-    """Return the stretches under full load between two shares of the path; the whole path takes `duration` [s]."""
-    stops = [CROUCHING] if min(start, end) < CROUCHING < max(start, end) else []
-    places = [start, *stops, end]
-    return [Stretch(abs(b - a) * duration, b, 1.0) for a, b in pairwise(places) if a != b]
+class StandPath:
+    """Joint poses of one robot between lying (0) and standing (1), in a straight line in joint space.
+
+    Without a lying pose, the line starts at the joint positions from which the robot is asked to stand up.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.has_lying_pose = robot.lie_pose is not None
+        self._lying, self._standing = robot.rest_pose, robot.stand_pose
+        self._compared: slice | Rows = slice(None)  # joints that show how far the robot has risen
+
+    def start(self, joints: Array, orientation: Array) -> None:
+        """Prepare for standing up from joints (N,) [rad]; orientation (4,) x, y, z, w of the trunk."""
+        if not self.has_lying_pose:
+            self._lying = joints
+
+    def stand_on(self, joints: Array) -> None:
+        """Take over the feet of a robot that stands on the ground with joints (N,) [rad]."""
+
+    def follow(self, joints: Array, orientation: Array, period: float, carries: bool) -> None:
+        """Process the measurements of one period [s]: joints (N,) [rad] and the trunk's orientation (4,) x, y, z, w.
+
+        carries: whether the legs carry the robot.
+        """
+
+    def poses(self, shares: Array) -> Array:
+        """Return joint positions (K, N) [rad] at shares (K,) of the path."""
+        return self._lying + shares[:, None] * (self._standing - self._lying)
+
+    def pose(self, share: float) -> Array:
+        """Return joint positions (N,) [rad] at a share of the path."""
+        return self.poses(np.array([share]))[0]
+
+    def targets(self, share: float, load: float = 1.0) -> Array:
+        """Return position targets (N,) [rad] at a share of the path; load: share of the weight on the legs."""
+        return self.pose(share)
+
+    def nearest(self, joints: Array) -> tuple[float, float]:
+        """Return the share of the path nearest to joints (N,), and the maximum difference there [rad]."""
+        errors = np.abs(self.poses(SAMPLES) - joints)[:, self._compared].max(axis=-1)
+        best = int(errors.argmin())
+        return float(SAMPLES[best]), float(errors[best])
+
+    def between(self, start: float, end: float, duration: float) -> list[Stretch]:
+        """Return the stretches under full load between two shares; the whole path takes `duration` [s], or longer."""
+        way = float(np.abs(self._standing - self._lying).max())
+        return [Stretch(abs(end - start) * max(duration, way / FOLDING_SPEED), end, 1.0)] if start != end else []
+
+
+class LegPath(StandPath):
+    """The path of a robot with four legs, from its belly (0) to its stand pose (1), and the torques that hold it.
+
+    It depends on measurements, see `start` and `follow`. On level ground it leads to the robot's stand pose. Joints
+    that are not of the legs move in a straight line.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot)
+        self.has_lying_pose = True
+        self._legs, self._statics = LegKinematics(robot), LegStatics(robot)
+        self._rows, self._kp = robot.leg_rows, robot.kp[robot.leg_rows]
+        self._compared = self._rows.ravel()
+        self._lower, self._upper = robot.lower, robot.upper
+        self._radius = robot.geometry.foot_radius
+        standing = self._feet_of(robot.stand_pose)
+        crouching, lying = standing.copy(), standing.copy()
+        crouching[:, 2] = self._feet_of(robot.rest_pose)[:, 2]
+        lying[:, 2] = self._radius - robot.geometry.trunk[2]
+        # Folded legs are longer than the belly is high above the feet, so knees lean out and feet stand wider.
+        shortest = SHORTEST * (robot.geometry.thigh + robot.geometry.calf)
+        wide = np.sqrt(shortest**2 + robot.geometry.abduction**2 - lying[:, 2] ** 2)
+        lying[:, 1] = self._legs.hips[:, 1] + LEFT * wide
+        self._feet = np.stack([lying, crouching, standing])
+        self.start(robot.rest_pose, np.array([0.0, 0.0, 0.0, 1.0]))
+
+    def start(self, joints: Array, orientation: Array) -> None:
+        """Set the attitude without smoothing; the feet are at the places of the stand pose."""
+        self._lean = self._slope = _slope(orientation)
+        self._joints: Array | None = None  # [rad] (N,) measured, None before a measurement
+        self._offsets: Array = np.zeros((len(LEGS), 2))
+
+    def stand_on(self, joints: Array) -> None:
+        """Keep the feet where joints (N,) place them, relative to each other.
+
+        Feet with load do not slide; the trunk moves to their middle.
+        """
+        offsets = (self._feet_of(joints) - self._feet[-1])[:, :2]
+        self._offsets = np.clip(offsets - offsets.mean(axis=0), -FARTHEST, FARTHEST)
+
+    def follow(self, joints: Array, orientation: Array, period: float, carries: bool) -> None:
+        """Process the measurements of one period [s].
+
+        Torques are for the measured pose, without delay: late torques, or torques for the planned pose, topple a robot
+        when a foot has lost its ground. If the legs carry the robot, the feet move slowly under the trunk, because
+        fast feedback would amplify the sway of a robot on its legs at 0.7 Hz.
+        """
+        slope = _slope(orientation)
+        self._slope = self._slope + min(1.0, period / QUICK_SMOOTHING) * (slope - self._slope)
+        self._lean = self._lean + min(1.0, period / (SLOW_SMOOTHING if carries else SMOOTHING)) * (slope - self._lean)
+        self._joints = joints
+
+    def targets(self, share: float, load: float = 1.0) -> Array:
+        """Return position targets (N,) [rad] at a share of the path.
+
+        They differ from the pose by the offset at which the motors carry the share `load` of the robot.
+        """
+        pose, down = self.pose(share), np.array([*self._slope, -1.0])
+        held = (pose if self._joints is None else self._joints)[self._rows]
+        pose[self._rows] += load / self._kp * self._statics.torques(held, down / np.linalg.norm(down))
+        return pose
+
+    def poses(self, shares: Array) -> Array:
+        """Return joint positions (K, N) [rad] at shares (K,) of the path."""
+        knots = np.array([LYING, CROUCHING, STANDING])
+        after = np.clip(np.searchsorted(knots, shares), 1, 2)
+        part = ((shares - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None, None]
+        feet = (1 - part) * self._feet[after - 1] + part * self._feet[after]
+        risen = np.clip((shares - CROUCHING) / (STANDING - CROUCHING), 0.0, 1.0)[:, None, None]
+        feet[..., :2] += np.minimum(shares / CROUCHING, 1.0)[:, None, None] * self._offsets
+        feet[..., :2] += risen * (self._radius - self._feet[-1, :, 2:]) * self._lean
+        poses = super().poses(shares)
+        poses[:, self._rows] = self._legs.joints(feet)
+        return np.clip(poses, self._lower, self._upper)
+
+    def between(self, start: float, end: float, duration: float) -> list[Stretch]:
+        """Return the stretches under full load between two shares, with a stop at the crouch."""
+        stops = [CROUCHING] if min(start, end) < CROUCHING < max(start, end) else []
+        return [Stretch(abs(b - a) * duration, b, 1.0) for a, b in pairwise([start, *stops, end]) if a != b]
+
+    def _feet_of(self, joints: Array) -> Array:
+        return self._legs.feet(joints[self._rows])[0]
+
+
+def stand_path(robot: Robot) -> StandPath:
+    """Return the robot's path from lying to standing; over its feet if the lengths of its legs are known."""
+    return LegPath(robot) if robot.primitives else StandPath(robot)
+
+
+def _slope(orientation: Array) -> Array:
+    """Return tangents (2,) along x and y of the angle between gravity and the trunk's z axis."""
+    down = projected_gravity(orientation)
+    slope: Array = down[:2] / max(-down[2], 0.1)
+    return slope * min(1.0, STEEPEST / max(float(np.hypot(*slope)), 1e-9))
 
 
 class StandMotion:
-    """Minimum-jerk motion along a StandPath from any targets (12,) [rad]."""
+    """Minimum-jerk motion along a StandPath from any targets (N,) [rad]."""
 
     def __init__(self, path: StandPath, target: Array, share: float, load: float, stretches: Sequence[Stretch]) -> None:
         self._path = path
@@ -160,7 +204,7 @@ class StandMotion:
         return before.share, before.load
 
     def target(self, elapsed: float) -> Array:
-        """Return position targets (12,) [rad]; the first stretch leads from the starting targets to the path."""
+        """Return position targets (N,) [rad]; the first stretch leads from the starting targets to the path."""
         first = self._stretches[0].duration if self._stretches else 0.0
         left = 1.0 - minimum_jerk(elapsed / first) if elapsed < first else 0.0
         return self._path.targets(*self.place(elapsed)) + left * self._away

@@ -26,13 +26,12 @@ class LegStatics:
         self._link_com = mirror * np.array([link.com for link in links])
 
     def torques(self, joints: Array, gravity: Array) -> Array:
-        """Return torques (12,) [Nm] at joints (12,) [rad] with all feet on the ground and minimum friction.
+        """Return torques (4, 3) [Nm] at joints (4, 3) [rad] with all feet on the ground and minimum friction.
 
         gravity (3,): unit vector of its direction in the trunk's frame.
         """
-        angles = joints.reshape(len(LEGS), len(LEG_JOINTS))
-        points, axes = self._legs.points(angles), self._legs.axes(angles)
-        coms = self._coms(points, angles)
+        points, axes = self._legs.points(joints), self._legs.axes(joints)
+        coms = self._coms(points, joints)
         contact = points[:, 3] + self._foot
         com = (self._trunk + (self._link_mass[:, None] * coms).sum(axis=(0, 1))) / self._mass
         forces = self._contact_forces(contact - com, gravity)
@@ -41,7 +40,7 @@ class LegStatics:
         weight = GRAVITY * self._link_mass[:, None] * gravity
         for link in range(len(LEG_JOINTS)):
             moment[:, : link + 1] += _cross(coms[:, link, None] - lever[:, : link + 1], weight[link])
-        return -(axes * moment).sum(axis=-1).ravel()
+        return -(axes * moment).sum(axis=-1)
 
     def _coms(self, points: Array, angles: Array) -> Array:
         """Return centres of mass (4 legs, 3 links, 3) [m] of hips, thighs and calves."""

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array
-from fcnet_core.legs.stand_motion import STANDING, StandPath
+from fcnet_core.legs.stand_motion import STANDING, stand_path
 from fcnet_core.observation import SENSOR_NOISE, SensorReading, TrunkPose
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
@@ -71,8 +71,8 @@ class LiveRobot:
             self.data.qpos[7:] = self.robot.rest_pose
             self.damp()
         else:
-            legs = StandPath(self.robot)
-            legs.lean(self._orientation())
+            legs = stand_path(self.robot)
+            legs.start(self.robot.stand_pose, self._orientation())
             self.data.qpos[7:] = legs.pose(STANDING)
             self.follow(legs.targets(STANDING))
         self.advance(round(SETTLING_TIME / self.model.opt.timestep) if lying else 1)
