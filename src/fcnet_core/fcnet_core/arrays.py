@@ -26,7 +26,7 @@ class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
     """
 
     shape: tuple[Annotated[int, Meta(ge=1, le=2**31 - 1)], ...]
-    dtype: Literal["float32", "uint8", "bool"] = "float32"
+    dtype: Literal["float32", "uint8", "int64", "bool"] = "float32"
     parts: dict[str, Annotated[int, Meta(ge=1)]] = {}
 
     def __post_init__(self) -> None:

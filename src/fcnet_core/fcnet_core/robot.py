@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +23,8 @@ LEG_JOINTS = ("hip", "thigh", "calf")
 JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)
 SETPOINT_FIELDS = tuple(SETPOINT_UNITS)
 Vector = tuple[Number, Number, Number]
-PerJoint = Positive | dict[str, Positive]
+PerJoint = Number | tuple[Number, ...] | dict[str, Number]  # see per_joint
+Gain = Positive | dict[str, Positive]
 UNWATCHED = math.inf  # default of a threshold
 
 
@@ -114,9 +116,9 @@ class Gains(Struct, frozen=True, forbid_unknown_fields=True):
     Each is one number, or a mapping of name patterns, such as "*_knee", of which every joint matches exactly one.
     """
 
-    kp: PerJoint
-    kd: PerJoint
-    damping: PerJoint
+    kp: Gain
+    kd: Gain
+    damping: Gain
 
 
 class Gait(Struct, frozen=True, forbid_unknown_fields=True):
@@ -129,15 +131,17 @@ class Gait(Struct, frozen=True, forbid_unknown_fields=True):
     threshold: NotNegative
 
 
-NO_GAIT = Gait(1.0, 0.0, 0.0, 0.0, math.inf)  # its clock never leaves rest
+NO_GAIT = Gait(1.0, 0.0, 0.0, 0.0, 1e6)  # its clock never leaves rest
 
 
 class CommandRange(Struct, frozen=True, array_like=True):
-    """Lowest and highest value of a setpoint field and its maximum change per second; in the file a list of three."""
+    """Lowest and highest value of a setpoint field and its maximum change per second; in the file a list of three, or
+    of two for a setpoint that jumps.
+    """
 
     lowest: Number
     highest: Number
-    rate: Number
+    rate: Number = 1e6
 
     def clip(self, value: float) -> float:
         """Clip a value to the range."""
@@ -409,15 +413,22 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
         return np.array([getattr(self.motors[joint.motor], field) for joint in self.joints.values()])
 
     def _per_joint(self, field: str) -> Array:
-        value = getattr(self.gains, field)
-        if not isinstance(value, dict):
-            return np.full(len(self.joints), float(value))
-        found = {
-            joint: [number for pattern, number in value.items() if fnmatchcase(joint, pattern)] for joint in self.joints
-        }
-        if odd := next((joint for joint, numbers in found.items() if len(numbers) != 1), None):
-            raise ValueError(f"{odd} matches {len(found[odd])} patterns of gains.{field}, expected exactly one")
-        return np.array([numbers[0] for numbers in found.values()])
+        return per_joint(getattr(self.gains, field), self.joint_names, f"gains.{field}")
+
+
+def per_joint(value: PerJoint, joints: Sequence[str], what: str) -> Array:
+    """Return one number (N,) for each of the joints. value: a number for all, a list in their order, or a mapping of
+    name patterns, such as "*_knee", of which every joint matches exactly one. Raises ValueError that names `what`.
+    """
+    if not isinstance(value, dict):
+        numbers = np.asarray(value, dtype=np.float64)
+        if numbers.ndim and len(numbers) != len(joints):
+            raise ValueError(f"{what} has {len(numbers)} numbers, expected one or {len(joints)}")
+        return np.broadcast_to(numbers, len(joints)).copy()
+    found = {joint: [number for pattern, number in value.items() if fnmatchcase(joint, pattern)] for joint in joints}
+    if odd := next((joint for joint, numbers in found.items() if len(numbers) != 1), None):
+        raise ValueError(f"{odd} matches {len(found[odd])} patterns of {what}, expected exactly one")
+    return np.array([numbers[0] for numbers in found.values()])
 
 
 def load_robot(name: str | Path) -> Robot:

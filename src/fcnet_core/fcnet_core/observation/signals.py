@@ -1,4 +1,7 @@
-"""The 70-dimensional observation of simulator, training, controller and replay."""
+"""Signals: named arrays from which a policy's terms are read, and the types that carry those of a robot.
+
+Each has one size, unit [SI, radians] and frame. Velocities are in the body frame, quaternions x, y, z, w.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,9 @@ def finite_observation(
         entries = ", ".join(str(entry if len(shape) > 1 else entry[0]) for entry in np.argwhere(~finite).tolist()[:5])
         raise NonFiniteObservation(f"the observation is not finite at {entries}; check the sensor that fills it")
     return checked
+
+
+ROBOT_SIGNALS = ("orientation", "angular_velocity", "joint_position", "joint_velocity")  # every robot measures them
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,7 @@ SENSOR_NOISE: dict[str, float] = {
     "joint_velocity": 0.3,  # [rad/s]
     "sin_joint_position": 0.01,  # about 0.01 rad of joint position
     "cos_joint_position": 0.01,
+    "joint_position": 0.01,  # [rad]
     "angular_velocity": 0.1,  # [rad/s]
 }
 
