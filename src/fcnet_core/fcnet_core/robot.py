@@ -148,6 +148,9 @@ class CommandRange(Struct, frozen=True, array_like=True):
         return min(max(value, self.lowest), self.highest)
 
 
+FIXED = CommandRange(0.0, 0.0, 1.0)  # of a setpoint that a robot does not have: it stays zero
+
+
 class Safety(Struct, frozen=True, forbid_unknown_fields=True):
     """Thresholds of controller and bridge; the robot files give the reasons for the values.
 
@@ -248,7 +251,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
 
     nominal_height: of the trunk's centre above the ground while walking [m]. Its body is made of `primitives` or read
     from the file of `model`. Optional, for robots that have them: legs (the joints hip, thigh and calf of FR, FL, RR,
-    RL, from the trunk outwards), gait, commands (ranges of setpoints; a field without a range stays zero), recovery.
+    RL, from the trunk outwards), gait, recovery, commands (ranges of setpoints; FIXED if the file gives none).
     """
 
     name: str
@@ -282,6 +285,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
             raise ValueError("recovery.max_tilt must be at most fold_tilt, and fold_tilt at most safety.max_tilt")
         if (self.kp > self.safety.max_kp).any() or (np.maximum(self.kd, self.damping) > self.safety.max_kd).any():
             raise ValueError("the gains are above safety.max_kp or safety.max_kd")
+        structs.force_setattr(self, "commands", {field: self.commands.get(field, FIXED) for field in SETPOINT_FIELDS})
         for field, limits in self.commands.items():
             if not (limits.lowest <= 0 <= limits.highest and limits.rate > 0):
                 raise ValueError(f"the range of command {field} must contain 0 and its rate must be positive")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import yaml
+from made_robots import BIPED, TAILED
 
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
-from fcnet_core.robot import ROBOT_FOLDER, SETPOINT_FIELDS, load_robot
+from fcnet_core.robot import FIXED, LEGS, ROBOT_FOLDER, SETPOINT_FIELDS, load_robot
 
 
 @pytest.fixture
@@ -32,10 +35,35 @@ def test_every_robot_is_whole(name) -> None:
     robot = load_robot(name)
     assert robot.name == name and len(robot.joint_names) == 12 and 8 < robot.mass < 30
     assert ((robot.lower < robot.stand_pose) & (robot.stand_pose < robot.upper) & (robot.torque_limit > 10)).all()
-    assert set(robot.commands) == set(SETPOINT_FIELDS)
+    assert not robot.safety.unwatched and FIXED not in robot.commands.values()
     assert robot.safety.command_timeout <= 0.09  # if the controller exits, the robot is damped within 0.1 s
-    lower, upper = robot.lower.reshape(4, 3)[:, 0], robot.upper.reshape(4, 3)[:, 0]
-    np.testing.assert_array_equal(lower, -upper[[1, 0, 3, 2]])  # hips of right and left legs mirror each other
+    hips = robot.leg_rows[:, 0]
+    np.testing.assert_array_equal(robot.lower[hips], -robot.upper[hips[[1, 0, 3, 2]]])  # right and left are mirrored
+
+
+def test_a_robot_of_other_joints_has_what_its_file_gives_and_refuses_the_rest() -> None:
+    robot = load_robot(BIPED)
+    assert len(robot.joint_names) == 8 and robot.joint_names[2:4] == ("left_knee", "left_ankle")
+    np.testing.assert_array_equal(robot.kp, [80, 80, 80, 30] * 2)
+    np.testing.assert_array_equal(robot.kd, [2, 2, 2, 1] * 2)
+    np.testing.assert_array_equal(robot.torque_limit, [80, 80, 80, 40] * 2)
+    assert robot.lie_pose is None and robot.rest_pose is robot.stand_pose
+    assert robot.model is not None and Path(robot.model.file).is_file()
+    for part in ("leg_rows", "geometry", "mass", "contact"):
+        with pytest.raises(FcnetError, match="biped"):
+            getattr(robot, part)
+    shaper = CommandShaper(robot.commands, robot.gait, 0.02)
+    for _ in range(200):
+        shaper.step(np.ones((1, len(SETPOINT_FIELDS))))
+    np.testing.assert_allclose(shaper.setpoint, [[0.5, 0, 0.5, 0, 0, 0, 0, 0, 0]])
+    assert not shaper.clock.walking
+
+
+def test_the_rows_of_legs_are_found_by_name() -> None:
+    robot = load_robot(TAILED)
+    assert len(robot.joint_names) == 13 and robot.kp[robot.joint_names.index("tail_joint")] == 10
+    names = [[robot.joint_names[row] for row in rows] for rows in robot.leg_rows]
+    assert names == [[f"{leg}_{part}_joint" for part in ("hip", "thigh", "calf")] for leg in LEGS]
 
 
 def test_a_path_and_a_name_give_the_same_robot_and_an_unknown_one_is_an_error_with_the_known_ones() -> None:

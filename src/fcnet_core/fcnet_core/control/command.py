@@ -6,11 +6,12 @@ import math
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from fcnet_core.arrays import Array, Floats, Mask
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.control.timing import NEVER
-from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait
+from fcnet_core.robot import FIXED, SETPOINT_FIELDS, CommandRange, Gait
 from fcnet_core.rotation import roll_pitch_yaw
 
 VELOCITY, POSE, STYLE = slice(0, 3), slice(3, 6), slice(6, 9)  # of SETPOINT_FIELDS
@@ -66,9 +67,9 @@ COMMAND_SIZE = 16
 class CommandShaper:
     """Limits setpoints, advances the gait clock, and computes the command vectors of `batch` robots.
 
-    Setpoints are limited to their ranges, together to the envelope (if any), and in rate; they are always within the
-    envelope. requested: the last requested setpoints (batch, 9); target: the same within ranges and envelope; setpoint:
-    the current value, which approaches the target at the allowed rates.
+    Setpoints are limited to their ranges (a field without one stays zero), together to the envelope (if any), and in
+    rate; they are always within the envelope. requested: the last requested setpoints (batch, 9); target: the same
+    within ranges and envelope; setpoint: the current value, which approaches the target at the allowed rates.
 
     Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad], 5
     pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
@@ -83,9 +84,9 @@ class CommandShaper:
         batch: int = 1,
         envelope: Envelope | None = None,
     ) -> None:
-        self._lowest = np.array([ranges[field].lowest for field in SETPOINT_FIELDS])
-        self._highest = np.array([ranges[field].highest for field in SETPOINT_FIELDS])
-        self._step = np.array([ranges[field].rate for field in SETPOINT_FIELDS]) * period
+        limits = [structs.astuple(ranges.get(field, FIXED)) for field in SETPOINT_FIELDS]
+        self._lowest, self._highest, rate = np.array(limits).T
+        self._step = rate * period
         self._envelope = envelope
         self._steps: list[float] = self._step.tolist()
         self.clock = GaitClock(gait, period, batch)
