@@ -22,7 +22,6 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.names import CONTROLLER
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.messages import Gains
 from fcnet_ros.topics import (
     CMD_POSE,
@@ -39,6 +38,7 @@ from fcnet_ros.topics import (
     TARGET_REFUSAL,
     Topic,
 )
+from unitree_lowlevel.codec import JOINTS, MOTORS
 
 if TYPE_CHECKING:
     from attacker import Access
@@ -82,7 +82,7 @@ def trajectory(
     access: Access,
     /,
     positions: Sequence[float],
-    names: Sequence[str] = JOINT_NAMES,
+    names: Sequence[str] = JOINTS,
     age: float = 0.0,
     points: int = 1,
     **values: Sequence[float],
@@ -141,7 +141,7 @@ def texts(topic: Topic, *contents: str) -> Run:
 
 def uniform_gains(kp: float, kd: float) -> str:
     """Return the message with the same gains for all joints."""
-    return Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()
+    return Gains(dict.fromkeys(JOINTS, kp), dict.fromkeys(JOINTS, kd)).text()
 
 
 @chosen
@@ -154,7 +154,7 @@ def offered(access: Access, offer: Run) -> None:
     access.rig.offer_gains()
 
 
-def _states(access: Access, names: Sequence[str] = JOINT_NAMES, error: float = 0.0) -> JointState:
+def _states(access: Access, names: Sequence[str] = JOINTS, error: float = 0.0) -> JointState:
     pose = access.rig.robot.stand_pose + error
     values = array("d", np.resize(pose, len(names)))
     message = JointState(name=list(names), position=values, velocity=values, effort=values)
@@ -262,13 +262,13 @@ BAD_GAINS = (
 
 ATTACKS = (
     # joint_trajectory: a second sender while the controller keeps sending.
-    damaged(JOINT_TRAJECTORY, JointTrajectory(joint_names=list(JOINT_NAMES), points=[JointTrajectoryPoint()])),
+    damaged(JOINT_TRAJECTORY, JointTrajectory(joint_names=list(JOINTS), points=[JointTrajectoryPoint()])),
     Attack("targets that are not finite", "topic", publish(
         JOINT_TRAJECTORY, trajectory([NAN] * 12), trajectory([INFINITY] * 12), trajectory([HUGE] * 12))),
     Attack("targets of wrong sizes", "topic", publish(
         JOINT_TRAJECTORY, trajectory([0.0] * 11), trajectory([0.0] * 13), trajectory([]), trajectory(ZEROS, points=0),
         trajectory(ZEROS, points=2), trajectory(ZEROS, points=1000), trajectory(ZEROS, ["a"] * 12),
-        trajectory(ZEROS, JOINT_NAMES[:1] * 12), trajectory(ZEROS, velocities=[1.0] * 12, effort=[HUGE] * 12))),
+        trajectory(ZEROS, JOINTS[:1] * MOTORS), trajectory(ZEROS, velocities=[1.0] * 12, effort=[HUGE] * 12))),
     Attack("200,000 joint names", "topic", publish(
         JOINT_TRAJECTORY, lambda access: trajectory(ZEROS, [f"joint_{number}" for number in range(MANY)])(access),
         duration=0.0)),
@@ -312,7 +312,7 @@ ATTACKS = (
         JOY, Joy(), Joy(axes=[NAN] * 5, buttons=[2**31 - 1] * 16), Joy(axes=[HUGE % 1e38] * 2, buttons=[1]),
         Joy(axes=[0.0] * 100_000, buttons=[1] * 100_000))),
     # States of a second publisher.
-    damaged(JOINT_STATES, JointState(name=list(JOINT_NAMES), position=[0.0] * 12)),
+    damaged(JOINT_STATES, JointState(name=list(JOINTS), position=[0.0] * 12)),
     damaged(IMU, Imu()),
     Attack("states that are not finite", "topic", publish(JOINT_STATES, lambda access: _states(access, error=NAN))),
     Attack("states of other joints", "topic", publish(

@@ -22,9 +22,10 @@ from std_msgs.msg import String
 
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.names import CONTROLLER, DIAGNOSTICS, MODE, ROBOT_FAULT
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot
 from fcnet_ros.messages import Gains
 from fcnet_ros.topics import JOINT_GAINS, LATCHED
+from unitree_lowlevel.codec import JOINTS, MOTORS
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
@@ -67,9 +68,9 @@ class FaultRig:
     def __init__(self, robot: Robot, domain: int, log: TextIO, physics: str = "mujoco") -> None:
         self.robot = robot
         card = load_model(shipped_model(robot.name)).card
-        kp, kd = (np.broadcast_to(gains, 12).tolist() for gains in (card.kp, card.kd))
+        kp, kd = (np.broadcast_to(gains, MOTORS).tolist() for gains in (card.kp, card.kd))
         self.allowed_stiffness = min(max(kp), robot.safety.max_kp)  # [Nm/rad] that any joint may get
-        self._policy_gains = Gains.of_joints(JOINT_NAMES, kp, kd).text()
+        self._policy_gains = Gains.of_joints(JOINTS, kp, kd).text()
         self.board = BoardProcess(robot.name, physics)
         self.events = Events()
         host, port = self.board.address

@@ -19,11 +19,11 @@ from ros_fixtures import robot as robot
 from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
 from std_msgs.msg import String
 
-from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
+from fcnet_core.robot import ROBOT_FOLDER
 from fcnet_ros.messages import Gains
 from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, JOY, ROBOT_OWNERSHIP
 from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
-from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.codec import GEN33, JOINTS
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
@@ -91,7 +91,7 @@ class BridgeClient(Client):
 
     def offer_gains(self, kp, kd):
         """Publish the same gains for all joints."""
-        self.gains.publish(String(data=Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd)).text()))
+        self.gains.publish(String(data=Gains(dict.fromkeys(JOINTS, kp), dict.fromkeys(JOINTS, kd)).text()))
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +118,7 @@ def patient_robot_file():
     content["safety"] |= PATIENCE
     path = Path(tempfile.mkdtemp()) / "aliengo.yaml"
     atexit.register(shutil.rmtree, path.parent)
-    path.write_text(yaml.safe_dump(content))
+    path.write_text(yaml.safe_dump(content, sort_keys=False))  # the order of joints is that of the wire
     return path
 
 

@@ -9,8 +9,8 @@ from rcl_interfaces.msg import Parameter, ParameterValue
 from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters, SetParametersAtomically
 from rclpy.serialization import serialize_message
 
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.topics import JOINT_TRAJECTORY
+from unitree_lowlevel.codec import JOINTS
 from unitree_lowlevel.driver import DriverMode
 
 NAME = "aliengo_bridge"
@@ -58,8 +58,8 @@ def test_odd_names_and_types_change_no_parameter_of_a_running_bridge_and_have_a_
         b'{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
         b"[" * 100_000,
         b"x" * 20_000_000,
-        json.dumps({"kp": dict.fromkeys(JOINT_NAMES, 1e4), "kd": dict.fromkeys(JOINT_NAMES, 2.0)}).encode(),
-        json.dumps({"kp": dict.fromkeys(JOINT_NAMES[:11], 40.0), "kd": dict.fromkeys(JOINT_NAMES, 2.0)}).encode(),
+        json.dumps({"kp": dict.fromkeys(JOINTS, 1e4), "kd": dict.fromkeys(JOINTS, 2.0)}).encode(),
+        json.dumps({"kp": dict.fromkeys(JOINTS[:11], 40.0), "kd": dict.fromkeys(JOINTS, 2.0)}).encode(),
     ],
     ids=["lists", "nested", "20 MB", "beyond bounds", "a joint is missing"],
 )

@@ -7,16 +7,15 @@ import pytest
 from ros_harness import stamp_of
 
 from fcnet_core.names import BUTTONS, SECOND
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.topics import JOY
-from unitree_lowlevel.codec import RemoteState
+from unitree_lowlevel.codec import JOINTS, RemoteState
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 
 def test_it_publishes_the_boards_states_by_name_and_in_si_units(bridge, client, robot):
     joints, imus = client.watch_states(200)
     state, imu = joints[-1], imus[-1]
-    assert tuple(state.name) == JOINT_NAMES
+    assert tuple(state.name) == JOINTS
     np.testing.assert_allclose(state.position, robot.lie_pose, atol=0.02)
     assert len(state.velocity) == len(state.effort) == 12
     assert imu.header.frame_id == "imu_link"
@@ -63,7 +62,7 @@ def test_commands_that_no_robot_should_follow_move_nothing_and_are_counted(bridg
     bad[0] = np.nan
     client.send_targets(None, 0.1)
     client.send_targets(bad, 0.3)
-    client.send_targets(robot.lie_pose, 0.3, names=("tail_joint", *JOINT_NAMES[1:]))
+    client.send_targets(robot.lie_pose, 0.3, names=("tail_joint", *JOINTS[1:]))
     client.until(lambda: "'tail_joint'" in bridge.output, "the unknown name in the log")
     assert board.commands.last_stiff() is None
     client.until(lambda: int(client.health.get("commands_refused", 0)) > 10, "a count of refusals")

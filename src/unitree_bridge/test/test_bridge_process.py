@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from low_level_samples import robot_file_without
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
@@ -16,13 +17,14 @@ from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import SECOND, HealthKey
-from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
+from fcnet_core.robot import ROBOT_FOLDER
 from fcnet_ros.messages import Gains
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
 from fcnet_ros.topics import TARGET_REFUSAL
 from unitree_bridge.hardware import UnitreeHardware
 from unitree_bridge.parameters import BridgeParameters
+from unitree_lowlevel.codec import JOINTS
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
@@ -113,6 +115,13 @@ def test_a_parameter_that_cannot_be_used_is_refused_by_name(make_node, parameter
         UnitreeHardware("aliengo").configure(node, declare_fixed_parameters(node, BridgeParameters))
 
 
+def test_a_robot_file_without_a_threshold_is_refused(make_node, tmp_path):
+    file = robot_file_without(tmp_path, "max_power")
+    node = make_node("aliengo_bridge", parameter_overrides=[Parameter("robot_file", value=str(file))])
+    with pytest.raises(FcnetError, match=r"safety\.max_power"):
+        UnitreeHardware("aliengo").configure(node, declare_fixed_parameters(node, BridgeParameters))
+
+
 def test_a_refusal_when_starting_or_configuring_ends_the_process_with_one_line(start, tmp_path):
     path = tmp_path / "parameters.yaml"
     path.write_text("aliengo_bridge:\n  ros__parameters:\n    network: {taget: 127.0.0.1}\n")
@@ -125,7 +134,7 @@ def test_with_a_local_socket_nobody_moves_the_joints_by_dds(start, client, board
     client.until_driver_mode(DriverMode.DAMPING)
     sender = LocalSender(socket_name(client.node))
     kp, kd = robot.gains.kp + 5.0, robot.gains.kd
-    gains = Gains(dict.fromkeys(JOINT_NAMES, kp), dict.fromkeys(JOINT_NAMES, kd))
+    gains = Gains(dict.fromkeys(JOINTS, kp), dict.fromkeys(JOINTS, kd))
     client.offer_gains(kp + 5.0, kd)
     sender.send_gains(serialize_message(String(data=gains.text())))
     local = TargetPublisher(client.node, local=sender)

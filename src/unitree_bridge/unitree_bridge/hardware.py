@@ -20,7 +20,7 @@ from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import FcnetError, ParameterError
 from fcnet_core.names import BUTTONS, HealthKey, Request
 from fcnet_core.remote import load_remote_map
-from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
@@ -34,6 +34,7 @@ from unitree_lowlevel.codec import decode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.io_client import IoClient
 from unitree_lowlevel.io_link import BoardReading, IoSettings, Targets
+from unitree_lowlevel.safety.checks import require_drivable
 
 LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
 REMOTE_FRAME = "unitree_remote"  # selects the layout of the joystick in config/remote.yaml
@@ -91,6 +92,7 @@ class UnitreeHardware(HardwareInterface):
                 f"robot file {self._robot_path} is for the {self.robot.name}, this is the bridge of the "
                 f"{self._robot_name}; choose another file, or start {self.robot.name}_bridge"
             )
+        require_drivable(self.robot)
         self.period = 1.0 / parameters.io_rate
         self.cycles_per_state = round(parameters.io_rate / parameters.publish_rate)
         self.error = ""
@@ -250,7 +252,7 @@ class UnitreeHardware(HardwareInterface):
         if reading := self._reading:
             hottest = int(reading.temperature.argmax())
             values |= {
-                "hottest_motor": f"{JOINT_NAMES[hottest]} {reading.temperature[hottest]:.0f}",
+                "hottest_motor": f"{self.robot.joint_names[hottest]} {reading.temperature[hottest]:.0f}",
                 "temperatures_deg_c": ", ".join(f"{value:.0f}" for value in reading.temperature.tolist()),
                 "imu_temperature_deg_c": f"{reading.imu_temperature:.0f}",
             }

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from low_level_samples import robot_file_without
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33, OFF, RemoteState, encode_remote
@@ -42,11 +43,11 @@ def board():
 def examine(board, capsys, monkeypatch):
     """Run the program against the board; returns its exit code and what it said, by the name of the check."""
 
-    def examine(*options: str) -> tuple[int, dict[str, str]]:
+    def examine(*options: str, robot: str = "aliengo") -> tuple[int, dict[str, str]]:
         host, port = board.address
         words = ["doctor", "--target", host, "--port", str(port), "--local-port", "0", "--seconds", str(SECONDS)]
         monkeypatch.setattr(sys, "argv", [*words, *options, "--ros-args", "-r", "__node:=doctor"])
-        code = program.main("aliengo")
+        code = program.main(robot)
         lines = [line for line in capsys.readouterr().out.split("\n\n")[0].splitlines() if line[:1] != " "]
         return code, {line[9:28].strip(): line for line in lines}
 
@@ -122,6 +123,14 @@ def test_a_slow_line_is_only_a_warning():
         recording = recorded(board)
     assert check_round_trip(recording).level is Level.WARNING
     assert 0.04 <= np.median(recording.answer_times) < 0.1
+
+
+def test_a_robot_file_without_a_threshold_fails_before_anything_is_sent(board, examine, tmp_path):
+    code, lines = examine(robot=str(robot_file_without(tmp_path, "max_power")))
+    assert code == 1
+    assert lines["robot file"].startswith("FAILED")
+    assert "safety.max_power" in lines["robot file"]
+    assert board.commands.count == 0
 
 
 @pytest.mark.parametrize("address", ["192.168.123.999", "no-such-robot.invalid", "0.0.0.0"])

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
 from low_level_samples import healthy_state
+from msgspec import structs
 
-from fcnet_core.errors import WireError
+from fcnet_core.errors import FcnetError, WireError
+from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import RemoteState, encode_remote
+from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.safety.checks import (
     FallWatch,
     Finding,
@@ -17,9 +23,12 @@ from unitree_lowlevel.safety.checks import (
     Sustained,
     TargetWatch,
     VelocityWatch,
+    require_drivable,
 )
 from unitree_lowlevel.safety.link import LinkWatch, PacketLoss, RemoteWatch, StateWatch
 from unitree_lowlevel.transport import Reception, TransportCounters
+
+ROBOTS = Path(__file__).parents[2] / "fcnet_core/test/shared/robots"
 
 
 @pytest.fixture
@@ -29,6 +38,17 @@ def checks(robot):
 
 def one(joint: int, value: float) -> np.ndarray:
     return value * np.eye(12)[joint]
+
+
+def test_a_board_drives_twelve_joints_in_the_order_of_the_wire_with_every_threshold(robot):
+    require_drivable(robot)
+    with pytest.raises(FcnetError, match="hip_joint"):
+        require_drivable(load_robot(ROBOTS / "biped.yaml"))
+    with pytest.raises(FcnetError, match="order"):
+        require_drivable(structs.replace(robot, joints=dict(sorted(robot.joints.items()))))
+    missing = structs.replace(robot.safety, max_power=math.inf, soft_start=0.0)
+    with pytest.raises(FcnetError, match=r"safety\.max_power, safety\.soft_start"):
+        MotorDriver(structs.replace(robot, safety=missing))
 
 
 def test_positions_are_compared_with_the_limits_of_their_side(checks, robot):

@@ -24,6 +24,10 @@ from fcnet_core.rotation import xyzw_from_wxyz
 PERIOD = 0.002  # [s] of the motor board's own loop, and so of commands and states
 SERVO = 0x0A  # motor modes of the vendor
 OFF = 0x00
+# The joints of the motors in the order on the wire, by the names in the vendor's URDFs. The wire has 20 motors; the
+# others stay zero, which is motor mode OFF.
+JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FR", "FL", "RR", "RL") for joint in ("hip", "thigh", "calf"))
+MOTORS = len(JOINTS)
 POSITION_STOP = 2.146e9  # [rad] the vendor's "no position control"
 VELOCITY_STOP = 16000.0  # [rad/s] the vendor's "no velocity control"
 
@@ -34,7 +38,7 @@ _REMOTE_LAYOUT = struct.Struct("<2xH5f16x")  # two bytes of head, buttons from b
 
 @dataclass(frozen=True)
 class LowCommand:
-    """One command to the 12 joint motors, arrays (12,) in JOINT_NAMES order, which is also the order on the wire.
+    """One command to the 12 joint motors, arrays (12,) in the order of JOINTS.
 
     A motor's torque is torque + stiffness (position - q) + damping (velocity - dq).
     mode: motor mode, SERVO or OFF; position [rad]; velocity [rad/s]; torque [Nm], feed-forward; stiffness [Nm/rad];
@@ -51,7 +55,7 @@ class LowCommand:
 
 @dataclass(frozen=True)
 class LowState(SensorReading):
-    """One state of the robot. torque is the board's estimate; further joint arrays (12,) in JOINT_NAMES order.
+    """One state of the robot. torque is the board's estimate; further joint arrays (12,) in the order of JOINTS.
 
     mode: motor modes; temperature of the motors [deg C]; imu_temperature [deg C]; foot_force (4,), FR FL RR RL, in the
     vendor's units; tick: the board's own time, in its own unit; remote: REMOTE_BYTES of the wireless remote; identity:
@@ -103,7 +107,6 @@ def _axis(value: float) -> float:
     return max(-1.0, min(1.0, value)) if math.isfinite(value) else 0.0
 
 
-MOTORS = 12  # the wire has 20; the others stay zero, which is motor mode OFF
 LOW_LEVEL = 0xFF  # levelFlag of commands to motors
 
 _MOTOR_COMMAND = np.dtype(
@@ -241,15 +244,16 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
     motors = record["motors"][:MOTORS]
     imu = (record["quaternion"], record["angular_velocity"], record["linear_acceleration"])
     values = finite_values("a state holds a joint or IMU value", motors["position"], motors["velocity"], *imu)
+    imu_values = values[2 * MOTORS :]
     return LowState(
         mode=motors["mode"].copy(),
-        position=values[:12],
-        velocity=values[12:24],
+        position=values[:MOTORS],
+        velocity=values[MOTORS : 2 * MOTORS],
         torque=motors["torque"] / _TORQUE_STEPS,
         temperature=motors["temperature"].astype(np.float64),
-        orientation=xyzw_from_wxyz(values[24:28]),
-        angular_velocity=values[28:31],
-        linear_acceleration=values[31:],
+        orientation=xyzw_from_wxyz(imu_values[:4]),
+        angular_velocity=imu_values[4:7],
+        linear_acceleration=imu_values[7:],
         imu_temperature=float(record["imu_temperature"]),
         foot_force=record["foot_force"].astype(np.float64),
         tick=int(record["tick"]),

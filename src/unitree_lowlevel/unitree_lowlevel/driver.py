@@ -16,10 +16,10 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
-from fcnet_core.robot import JOINT_NAMES, Robot
-from unitree_lowlevel.codec import DAMPING_STEP, PERIOD, LowCommand, LowState
+from fcnet_core.robot import Robot
+from unitree_lowlevel.codec import DAMPING_STEP, JOINTS, MOTORS, PERIOD, LowCommand, LowState
 from unitree_lowlevel.limiter import CommandLimiter, damping_command, least_damping
-from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch
+from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch, require_drivable
 from unitree_lowlevel.safety.monitor import IDENTITY, RemoteLoss, SafetyMonitor
 from unitree_lowlevel.safety.recovery import BEGIN_TIME
 from unitree_lowlevel.transport import Reception, TransportCounters
@@ -70,7 +70,8 @@ class EventLog:
 
 
 class MotorDriver:
-    """Turns targets of named sources into motor commands, or into damping. Times [s] are from time.monotonic.
+    """Turns targets of named sources into motor commands, or into damping. Times [s] are from time.monotonic. Raises
+    FcnetError for a robot that a motor board cannot drive, see require_drivable.
 
     period: interval [s] between calls of `cycle`. stop_chords: buttons of the remote that, pressed together, stop the
     robot. remote_lost: whether a remote that is lost while it drives is a warning ("hold") or a trip ("stop").
@@ -96,6 +97,7 @@ class MotorDriver:
         remote_lost: RemoteLoss = "hold",
         allow_recovery: bool = False,
     ) -> None:
+        require_drivable(robot)
         self.mode = DriverMode.WAITING
         self.trip: Finding | None = None
         self.warnings: tuple[str, ...] = ()
@@ -161,7 +163,7 @@ class MotorDriver:
         requested = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
         self._gains_problem = self._refuse_gains(*requested)
         if self._gains_problem is None:
-            gains = np.broadcast_to(requested[0], 12).copy(), np.broadcast_to(requested[1], 12).copy()
+            gains = np.broadcast_to(requested[0], MOTORS).copy(), np.broadcast_to(requested[1], MOTORS).copy()
             self._next_gains = self._gains if np.array_equal(gains, self._gains) else gains
             if self.gains_pending:
                 self._events.add(INFO, "new gains are accepted: they apply when targets start the next time")
@@ -191,7 +193,7 @@ class MotorDriver:
 
     def _accept_targets(self, position: Array, received: float, source: str) -> str | None:
         if position.shape != self._target.shape or not np.isfinite(position).all():
-            return f"targets must be {len(JOINT_NAMES)} finite positions; other messages are ignored"
+            return f"targets must be {MOTORS} finite positions; other messages are ignored"
         if not (age := self._now - received) <= self._safety.command_timeout:  # true for NaN
             return f"targets of {_words(source)} are {age:.2f} s old; check this computer's load"
         if refusal := self._refuse_intruder("targets", source):
@@ -354,7 +356,7 @@ class MotorDriver:
             ("kd", "Nms/rad", kd, self._safety.max_kd),
         ):
             if gains.shape not in ((), self._target.shape):
-                return f"{name} must be one number or {len(JOINT_NAMES)}; its shape is {gains.shape}"
+                return f"{name} must be one number or {MOTORS}; its shape is {gains.shape}"
             if not ((gains > 0) & (gains <= limit)).all():  # false for NaN
                 return (
                     f"{name} must be above 0 and at most {limit:g} {unit} for {self._robot.name}; "
@@ -364,8 +366,8 @@ class MotorDriver:
         if (short := np.flatnonzero(sent < least)).size:
             joint = int(short[0])
             return (
-                f"kd must be at least {least[joint]:g} Nms/rad for {JOINT_NAMES[joint]} at this kp, in steps of "
-                f"{DAMPING_STEP:g}; {np.broadcast_to(sent, 12)[joint]:g} would let it oscillate"
+                f"kd must be at least {least[joint]:g} Nms/rad for {JOINTS[joint]} at this kp, in steps of "
+                f"{DAMPING_STEP:g}; {np.broadcast_to(sent, MOTORS)[joint]:g} would let it oscillate"
             )
         return None
 

@@ -16,17 +16,15 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.observation import SensorReading
-from fcnet_core.robot import JOINT_NAMES
-from unitree_lowlevel.codec import REMOTE_BYTES, LowState
+from unitree_lowlevel.codec import MOTORS, REMOTE_BYTES, LowState
 from unitree_lowlevel.safety.monitor import RemoteLoss
 
-JOINTS = len(JOINT_NAMES)
 LONGEST = 65536  # bytes of one message
 SOURCE_BYTES = 128  # of the name of a publisher
 CYCLE, REPORT, ERROR = b"C", b"R", b"E"  # the first byte of data from the I/O process
-_TARGETS = struct.Struct(f"<?d{SOURCE_BYTES}s{JOINTS}d")
+_TARGETS = struct.Struct(f"<?d{SOURCE_BYTES}s{MOTORS}d")
 _CYCLE = struct.Struct("<cqddqd")  # kind, number, period, work, misses, received
-_STATE = 4 * JOINTS + 4 + 3 + 3 + 1  # doubles
+_STATE = 4 * MOTORS + 4 + 3 + 3 + 1  # doubles
 
 
 class IoSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +90,7 @@ class Targets:
 
     def encode(self) -> bytes:
         """Return the message, of fixed size."""
-        position = (0.0,) * JOINTS if self.position is None else self.position
+        position = (0.0,) * MOTORS if self.position is None else self.position
         source = self.source.encode("utf-8", "replace")[:SOURCE_BYTES]
         return _TARGETS.pack(self.position is None, self.received, source, *position)
 
@@ -145,8 +143,8 @@ def decode_cycle(message: bytes) -> Cycle:
     if len(message) == _CYCLE.size:
         return Cycle(number, period, work, misses, None)
     values = np.frombuffer(message, dtype=np.float64, count=_STATE, offset=_CYCLE.size)
-    position, velocity, torque, temperature = values[: 4 * JOINTS].reshape(4, JOINTS)
-    orientation, angular_velocity, acceleration, (imu_temperature,) = np.split(values[4 * JOINTS :], (4, 7, 10))
+    position, velocity, torque, temperature = values[: 4 * MOTORS].reshape(4, MOTORS)
+    orientation, angular_velocity, acceleration, (imu_temperature,) = np.split(values[4 * MOTORS :], (4, 7, 10))
     reading = BoardReading(
         position=position,
         velocity=velocity,

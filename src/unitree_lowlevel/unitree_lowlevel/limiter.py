@@ -7,18 +7,17 @@ import math
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.robot import JOINT_NAMES, Robot
-from unitree_lowlevel.codec import DAMPING_STEP, POSITION_STOP, SERVO, LowCommand
+from fcnet_core.robot import Robot
+from unitree_lowlevel.codec import DAMPING_STEP, MOTORS, POSITION_STOP, SERVO, LowCommand
 
-JOINTS = len(JOINT_NAMES)
-_ZERO: Array = np.zeros(JOINTS)
-_SERVO = np.full(JOINTS, SERVO, dtype=np.uint8)
+_ZERO: Array = np.zeros(MOTORS)
+_SERVO = np.full(MOTORS, SERVO, dtype=np.uint8)
 _SMALLEST = 1e-6  # [rad, rad/s] replaces a smaller error or speed in a division
 
 
 def damping_command(robot: Robot) -> LowCommand:
     """Return the damping command: no stiffness, the robot file's holding damping."""
-    stop, damping = np.full(JOINTS, POSITION_STOP), robot.damping
+    stop, damping = np.full(MOTORS, POSITION_STOP), robot.damping
     return LowCommand(_SERVO, stop, velocity=_ZERO, torque=_ZERO, stiffness=_ZERO, damping=damping)
 
 

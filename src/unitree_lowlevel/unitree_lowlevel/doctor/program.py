@@ -17,6 +17,7 @@ from unitree_lowlevel.doctor.host_checks import check_computer, check_network, c
 from unitree_lowlevel.doctor.robot_checks import check_robot, record, watch_joints
 from unitree_lowlevel.io_process import lock_robot
 from unitree_lowlevel.network import resolve
+from unitree_lowlevel.safety.checks import require_drivable
 from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, make_transport
 
 _ADVICE = "Run it with the robot lying on the ground or hung up: its motors go off, a standing robot falls."
@@ -67,6 +68,7 @@ def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outc
     """Yield name and outcome of every check as soon as it is done. Checks that depend on a failed one are omitted."""
     try:
         robot = load_robot(name)
+        require_drivable(robot)
     except FcnetError as error:
         yield "robot file", failed(str(error))
         return

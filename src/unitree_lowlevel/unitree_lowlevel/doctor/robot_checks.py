@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER, Robot, load_robot
+from fcnet_core.robot import ROBOT_FOLDER, Robot, load_robot
 from fcnet_core.rotation import GRAVITY, projected_gravity, tilt_of_gravity
 from unitree_lowlevel.codec import (
     GENERATIONS,
+    JOINTS,
+    MOTORS,
     OFF,
     PERIOD,
     POSITION_STOP,
@@ -33,8 +35,9 @@ _LATEST = 0.1  # [s] after which an answer counts as lost
 _PAUSE = 0.2  # [s] without a command after that, to see whether states continue
 _ANSWERS = 25  # commands with a timed answer
 _MOVED = 0.15  # [rad] since the joint was last named
-_ZERO = np.zeros(12)
-MOTORS_OFF = LowCommand(np.full(12, OFF, dtype=np.uint8), np.full(12, POSITION_STOP), _ZERO, _ZERO, _ZERO, _ZERO)
+_ZERO = np.zeros(MOTORS)
+_STOP = np.full(MOTORS, POSITION_STOP)
+MOTORS_OFF = LowCommand(np.full(MOTORS, OFF, dtype=np.uint8), _STOP, _ZERO, _ZERO, _ZERO, _ZERO)
 _GOOD_RATE, _LOWEST_RATE = 0.9 / PERIOD, 0.4 / PERIOD  # [Hz] of states; the lower one suffices for a policy at 50 Hz
 _BROKEN_FRACTION = 0.05  # of the packets
 _SLOW_ANSWER = 10.0  # [ms]
@@ -125,8 +128,8 @@ def watch_joints(transport: Transport, seconds: float) -> list[str]:
         joint = int(np.argmax(np.abs(position - resting)))
         if abs(position[joint] - resting[joint]) > _MOVED:
             resting[joint] = position[joint]
-            named.append(JOINT_NAMES[joint])
-            print(f"  {JOINT_NAMES[joint]:<16} {position[joint]:+.2f} rad", flush=True)
+            named.append(JOINTS[joint])
+            print(f"  {JOINTS[joint]:<16} {position[joint]:+.2f} rad", flush=True)
     return named
 
 
@@ -276,16 +279,17 @@ def _check_joint_limits(recording: Recording, robot: Robot) -> Outcome:
     if (found := RobotChecks(robot).position(position)) is None:
         return ok(f"all joints are inside the limits of the {robot.name}")
     others = [load_robot(file.stem) for file in sorted(ROBOT_FOLDER.glob("*.yaml")) if file.stem != robot.name]
-    fitting = [other.name for other in others if RobotChecks(other).position(position) is None]
+    driven = [other for other in others if other.joint_names == JOINTS]
+    fitting = [other.name for other in driven if RobotChecks(other).position(position) is None]
     hint = f"; they fit the {' or '.join(fitting)}" if fitting else ""
     return failed(f"{found.reason}{hint}")
 
 
 def check_joint_order(recording: Recording, robot: Robot) -> Outcome:
     """Check the order hip, thigh, calf: only a calf is always bent. The order of the legs needs --by-hand."""
-    legs = recording.newest.position.reshape(4, 3)
-    margin = robot.safety.position_margin
-    lowest, highest = robot.lower[2::3] - margin, robot.upper[2::3] + margin  # of the calves
+    legs, margin = recording.newest.position[robot.leg_rows], robot.safety.position_margin
+    calves = robot.leg_rows[:, 2]
+    lowest, highest = robot.lower[calves] - margin, robot.upper[calves] + margin
     fits = [bool(((lowest <= legs[:, joint]) & (legs[:, joint] <= highest)).all()) for joint in range(3)]
     if fits == [False, False, True]:
         return ok("hip, thigh, calf; to check the order of the legs, move one by hand with --by-hand 30")
@@ -300,7 +304,7 @@ def _check_joint_speed(recording: Recording, robot: Robot) -> Outcome:
         return failed(f"{found.reason}; if no joint moves, its encoder is broken")
     joint = int(np.argmax(fastest))
     if fastest[joint] > _CALM:
-        return warning(f"{JOINT_NAMES[joint]} moves at {fastest[joint]:.1f} rad/s: keep the robot still")
+        return warning(f"{JOINTS[joint]} moves at {fastest[joint]:.1f} rad/s: keep the robot still")
     return ok(f"at most {fastest[joint]:.2f} rad/s")
 
 

@@ -16,9 +16,10 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.control.timing import Pacer
 from fcnet_core.errors import WireError
-from fcnet_core.robot import JOINT_NAMES
 from unitree_lowlevel.codec import (
     GENERATIONS,
+    JOINTS,
+    MOTORS,
     OFF,
     PERIOD,
     POSITION_STOP,
@@ -46,7 +47,7 @@ HEATING = 30.0  # [deg C]
 TIME_CONSTANT = 300.0
 SO_TIMESTAMPNS = 35  # of Linux; Python does not name it
 _KERNEL_TIME = struct.Struct("@qq")  # [s], [ns] of the day
-_WITHOUT_TORQUE = LowCommand(np.full(12, OFF, dtype=np.uint8), *np.zeros((5, 12)))
+_WITHOUT_TORQUE = LowCommand(np.full(MOTORS, OFF, dtype=np.uint8), *np.zeros((5, MOTORS)))
 
 
 def motor_terms(command: LowCommand) -> tuple[Array, Array, Array, Array, Array]:
@@ -272,20 +273,20 @@ class FakeBoard:
     def _drive(self, command: LowCommand) -> None:
         if dead := self.faults.dead_motor:
             command = replace(command, mode=command.mode.copy())
-            command.mode[JOINT_NAMES.index(dead)] = OFF
+            command.mode[JOINTS.index(dead)] = OFF
         self._mode = command.mode
         self._physics.drive(*motor_terms(command))
 
     def _release(self) -> None:
         """Remove the torque of all motors."""
-        self._torque: Array = np.zeros(12)
+        self._torque: Array = np.zeros(MOTORS)
         self._drive(_WITHOUT_TORQUE)
 
     def _apply_faults(self) -> None:
         blocked = self.faults.blocked_joint
         if blocked != self._blocked:
             self._blocked = blocked
-            self._physics.block(None if blocked is None else JOINT_NAMES.index(blocked))
+            self._physics.block(None if blocked is None else JOINTS.index(blocked))
         timeout = self._command_timeout
         if timeout is not None and time.monotonic() - self._command_time > timeout:
             self._release()

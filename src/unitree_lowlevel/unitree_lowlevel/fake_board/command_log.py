@@ -8,7 +8,7 @@ from collections import Counter, deque
 import numpy as np
 
 from fcnet_core.arrays import Array
-from unitree_lowlevel.codec import POSITION_STOP, SERVO, LowCommand
+from unitree_lowlevel.codec import MOTORS, POSITION_STOP, SERVO, LowCommand
 
 HISTORY = 60_000  # stored arrivals, two minutes at 500 Hz
 SHORTEST_INTERVAL = 0.002  # [s] assumed between two commands: a burst of packets does not make targets faster
@@ -33,11 +33,12 @@ class CommandLog:
             self.bad: Counter[str] = Counter()  # rejected datagrams by the kind of their WireError
             self.last: LowCommand | None = None
             self.largest_stiffness = self.largest_damping = self.largest_torque = 0.0
-            self.lowest_position, self.highest_position = np.full(12, np.inf), np.full(12, -np.inf)  # of stiff joints
+            self.lowest_position = np.full(MOTORS, np.inf)  # of stiff joints
+            self.highest_position = -self.lowest_position
             self.largest_rate = 0.0  # [rad/s] between successive positions of a stiff joint
             self._history: deque[tuple[float, bool]] = deque(maxlen=HISTORY)  # arrival, stiff
             self._commands: deque[tuple[float, LowCommand]] = deque(maxlen=self._keep)
-            self._last_position: Array = np.full(12, np.nan)  # of stiff joints
+            self._last_position: Array = np.full(MOTORS, np.nan)  # of stiff joints
 
     def record(self, command: LowCommand, arrival: float) -> None:
         """Add a valid command."""

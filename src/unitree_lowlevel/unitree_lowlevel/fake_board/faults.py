@@ -12,15 +12,15 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from fcnet_core.names import BUTTONS
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, product, xyzw_from_roll_pitch
-from unitree_lowlevel.codec import REMOTE_BYTES, STICKS, LowState, RemoteState
+from unitree_lowlevel.codec import JOINTS, MOTORS, REMOTE_BYTES, STICKS, LowState, RemoteState
 
 OVERTAKEN = 0.005  # [s] by which a packet is delayed so that later ones overtake it
 OUTSIDE = 0.3  # [rad] beyond the upper limit, of every calf with `outside_limits`
-CALVES = [2, 5, 8, 11]
-SPIKE_JOINT = 4  # FL_thigh_joint
-BROKEN_JOINT = 7  # RR_thigh_joint, with a position of NaN
+CALVES = [row for row, name in enumerate(JOINTS) if "calf" in name]
+SPIKE_JOINT = JOINTS.index("FL_thigh_joint")
+BROKEN_JOINT = JOINTS.index("RR_thigh_joint")  # with a position of NaN
 Packet = TypeVar("Packet")
 
 
@@ -39,7 +39,7 @@ AMOUNT = ValueKind("a number of zero or more", lambda value: 0.0 <= value < math
 FINITE = ValueKind("a finite number", math.isfinite)
 TEMPERATURE = ValueKind("-128 to 127 deg C, the range of the wire", lambda value: -128.0 <= value <= 127.0)
 ANGLES = ValueKind("roll and pitch, finite numbers", lambda value: all(map(math.isfinite, value)), words=2)
-JOINT = ValueKind(f"one of {', '.join(JOINT_NAMES)}", JOINT_NAMES.__contains__, str)
+JOINT = ValueKind(f"one of {', '.join(JOINTS)}", JOINTS.__contains__, str)
 
 
 def _fault(default: Any, kind: ValueKind, meaning: str) -> Any:
@@ -217,7 +217,7 @@ class StateDistortion:
         remote = bytes(REMOTE_BYTES) if faults.remote_lost else self._frozen_remote or state.remote
         changed = replace(changed, remote=remote)
         if faults.temperature is not None:
-            changed = replace(changed, temperature=np.full(12, faults.temperature))
+            changed = replace(changed, temperature=np.full(MOTORS, faults.temperature))
         if faults.other_robot:
             changed = replace(changed, identity=tuple(number + 1 for number in changed.identity))
         if not faults.frozen_tick or self._frozen_tick is None:
@@ -237,7 +237,7 @@ class StateDistortion:
             torque = torque + faults.torque_offset
         if faults.power:
             torque = 0.5 * self._robot.torque_limit
-            velocity = faults.power / 12 / torque
+            velocity = faults.power / MOTORS / torque
         if faults.velocity_spike and self._rng.random() < faults.spike_share:
             velocity = velocity.copy()
             velocity[SPIKE_JOINT] += faults.velocity_spike

@@ -9,6 +9,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import GRAVITY
+from unitree_lowlevel.codec import MOTORS
 
 INERTIA = 0.05  # [kg m^2] of a joint with its link
 FRICTION = 0.1  # [Nms/rad]
@@ -17,7 +18,8 @@ UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 AT_REST = (0.0, 0.0, GRAVITY)  # [m/s^2] of an accelerometer
 # Standard deviations of the sensors at noise 1: no real sensor repeats a value. Joints [rad, rad/s], angular
 # velocity [rad/s], acceleration [m/s^2].
-NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [12, 12, 3, 3])
+NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [MOTORS, MOTORS, 3, 3])
+NOISE_PARTS = [MOTORS, 2 * MOTORS, 2 * MOTORS + 3]
 
 
 class BoardPhysics(Protocol):
@@ -30,7 +32,7 @@ class BoardPhysics(Protocol):
         ...
 
     def block(self, joint: int | None) -> None:
-        """Block one joint, an index in JOINT_NAMES; None releases it."""
+        """Block one joint, an index in codec.JOINTS; None releases it."""
         ...
 
     def advance(self, duration: float) -> None:
@@ -55,11 +57,11 @@ class JointPhysics:
         self._noise = noise * NOISE
         self._rng = np.random.default_rng(seed)
         self._position = robot.rest_pose.copy()
-        self._velocity, self._torque = np.zeros(12), np.zeros(12)
+        self._velocity, self._torque = np.zeros(MOTORS), np.zeros(MOTORS)
         self._limit = robot.torque_limit
         self._lowest, self._highest = robot.lower - STOP_MARGIN, robot.upper + STOP_MARGIN
         self._blocked: int | None = None
-        self.drive(*np.zeros((5, 12)))
+        self.drive(*np.zeros((5, MOTORS)))
 
     def drive(self, position: Array, velocity: Array, torque: Array, stiffness: Array, damping: Array) -> None:
         self._stiffness, self._damping = stiffness, damping
@@ -85,12 +87,13 @@ class JointPhysics:
 
     def sense(self) -> dict[str, Array]:
         noise = self._noise * self._rng.standard_normal(len(NOISE))
+        position, velocity, rate, acceleration = np.split(noise, NOISE_PARTS)
         return {
-            "position": self._position + noise[:12],
-            "velocity": self._velocity + noise[12:24],
+            "position": self._position + position,
+            "velocity": self._velocity + velocity,
             "torque": self._torque,
             "orientation": np.array(UPRIGHT),
-            "angular_velocity": noise[24:27],
-            "linear_acceleration": AT_REST + noise[27:],
+            "angular_velocity": rate,
+            "linear_acceleration": AT_REST + acceleration,
             "foot_force": np.zeros(4),
         }

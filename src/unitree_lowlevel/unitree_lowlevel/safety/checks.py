@@ -1,6 +1,6 @@
 """Checks of joints, trunk and targets against the limits of one robot. A failed check is a Finding.
 
-Joint arrays are (12,) in JOINT_NAMES order: positions [rad], velocities [rad/s], torques [Nm].
+Joint arrays are (12,) in the order of codec.JOINTS: positions [rad], velocities [rad/s], torques [Nm].
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from enum import IntEnum
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.robot import JOINT_NAMES, Robot, Safety
+from fcnet_core.errors import FcnetError
+from fcnet_core.robot import Robot, Safety
 from fcnet_core.rotation import tilt
+from unitree_lowlevel.codec import JOINTS, MOTORS
 
 MISMATCH_WINDOW = 0.1  # [s] over which velocities are compared with positions, a quarter of a stride
 MISMATCH_SHARE = 0.5  # fraction of the distance, accepted in addition: a simulated robot may be slower than the clock
@@ -43,6 +45,25 @@ class Finding:
         return f"{self.name}: {self.reason}"
 
 
+def require_drivable(robot: Robot) -> None:
+    """Check that a motor board can drive this robot: its 12 joints in the order on the wire, and every threshold.
+
+    Raises FcnetError. This is the only place that maps joints of a robot to motors.
+    """
+    if robot.joint_names != JOINTS:
+        found = sorted(set(JOINTS) ^ set(robot.joint_names))
+        differs = f"{', '.join(found)} differ" if found else "their order differs"
+        raise FcnetError(
+            f"the motor board drives the {MOTORS} joints {JOINTS[0]} to {JOINTS[-1]}; in the file of the {robot.name} "
+            f"{differs}; name its joints in the order of config/robots/aliengo.yaml"
+        )
+    if missing := robot.safety.unwatched:
+        raise FcnetError(
+            f"the robot file of the {robot.name} does not give safety.{', safety.'.join(missing)}; a real robot "
+            "needs every threshold, so add them"
+        )
+
+
 class RobotChecks:
     """Stateless checks against the limits of one robot. Each returns a Finding, or None if the check passes."""
 
@@ -59,7 +80,7 @@ class RobotChecks:
             return None
         return Finding(
             "joint_position",
-            f"{JOINT_NAMES[worst]} is at {position[worst]:.2f} rad, its limits are {lower[worst]:g} to "
+            f"{JOINTS[worst]} is at {position[worst]:.2f} rad, its limits are {lower[worst]:g} to "
             f"{upper[worst]:g} rad; move the leg by hand, or is this another robot?",
         )
 
@@ -70,7 +91,7 @@ class RobotChecks:
             return None
         return Finding(
             "joint_velocity",
-            f"{JOINT_NAMES[worst]} turns at {velocity[worst]:.1f} rad/s, the limit is "
+            f"{JOINTS[worst]} turns at {velocity[worst]:.1f} rad/s, the limit is "
             f"{self._safety.max_velocity * self._velocity_limit[worst]:.1f}; look for shaking joints (gains, policy)",
         )
 
@@ -81,7 +102,7 @@ class RobotChecks:
             return None
         return Finding(
             "joint_torque",
-            f"{JOINT_NAMES[worst]} gives {torque[worst]:.1f} Nm of its {self._torque_limit[worst]:g} Nm "
+            f"{JOINTS[worst]} gives {torque[worst]:.1f} Nm of its {self._torque_limit[worst]:g} Nm "
             "continuously; free the leg or lighten the robot",
         )
 
@@ -101,7 +122,7 @@ class RobotChecks:
             return None
         return Finding(
             "joint_error",
-            f"{JOINT_NAMES[worst]} is {error[worst]:.2f} rad from its target, the limit is {limit:g} rad; look for a "
+            f"{JOINTS[worst]} is {error[worst]:.2f} rad from its target, the limit is {limit:g} rad; look for a "
             "blocked leg or a motor without power",
         )
 
@@ -112,7 +133,7 @@ class RobotChecks:
         hottest = float(temperature[worst])
         if hottest < self._safety.temperature_warning:
             return None
-        reason = f"the motor of {JOINT_NAMES[worst]} has {hottest:.0f} C, the limit is {limit:g} C"
+        reason = f"the motor of {JOINTS[worst]} has {hottest:.0f} C, the limit is {limit:g} C"
         if hottest < limit:
             return Finding("temperature", f"{reason}; rest soon", Severity.WARNING)
         return Finding("temperature", f"{reason}; let it cool", Severity.TRIP)
@@ -132,7 +153,7 @@ class RobotChecks:
         if (worst := _beyond(distance, limit)) is None:
             return None
         return (
-            f"the first target of {JOINT_NAMES[worst]} is {distance[worst]:.2f} rad away, the limit is {limit:g} rad; "
+            f"the first target of {JOINTS[worst]} is {distance[worst]:.2f} rad away, the limit is {limit:g} rad; "
             "damp, then start at the measured positions"
         )
 
@@ -176,7 +197,7 @@ class TargetWatch:
 
     def reset(self) -> None:
         """Restart the path."""
-        self._path: Array = np.zeros(len(JOINT_NAMES))
+        self._path: Array = np.zeros(MOTORS)
 
     def check(self, last: Array, target: Array, elapsed: float) -> Finding | None:
         """Check targets (12,) [rad] that arrive `elapsed` [s] after the last ones."""
@@ -186,13 +207,13 @@ class TargetWatch:
         if (worst := _beyond(jump, accepted)) is not None:
             return Finding(
                 "target_jump",
-                f"the target of {JOINT_NAMES[worst]} jumped by {jump[worst]:.2f} rad in {elapsed * 1e3:.0f} ms, "
+                f"the target of {JOINTS[worst]} jumped by {jump[worst]:.2f} rad in {elapsed * 1e3:.0f} ms, "
                 f"the limit is {accepted:.2f} rad; check the sender of joint_trajectory",
             )
         if (worst := _beyond(self._path, safety.max_target_path)) is not None:
             return Finding(
                 "target_rate",
-                f"the target of {JOINT_NAMES[worst]} keeps moving by more than {safety.mean_target_rate:g} rad/s; "
+                f"the target of {JOINTS[worst]} keeps moving by more than {safety.mean_target_rate:g} rad/s; "
                 "check the sender of joint_trajectory",
             )
         return None
@@ -209,7 +230,7 @@ class VelocityWatch:
         self._score = 0  # two more for each window that differs, one less for each that does not
         self._finding: Finding | None = None
         self._start = self._time = _NEVER
-        self._position = self._way = np.zeros(len(JOINT_NAMES))
+        self._position = self._way = np.zeros(MOTORS)
 
     def update(self, now: float, position: Array, velocity: Array) -> None:
         """Add a new state that arrived at time `now` [s]."""
@@ -230,13 +251,13 @@ class VelocityWatch:
         return self._finding
 
     def _restart(self, now: float, position: Array) -> None:
-        self._start, self._position, self._way = now, position, np.zeros(len(JOINT_NAMES))
+        self._start, self._position, self._way = now, position, np.zeros(MOTORS)
 
     def _mismatch(self, worst: int, position: Array) -> Finding:
         moved = position[worst] - self._position[worst]
         return Finding(
             "velocity_mismatch",
-            f"{JOINT_NAMES[worst]} moved by {moved:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities give "
+            f"{JOINTS[worst]} moved by {moved:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities give "
             f"{self._way[worst]:.2f} rad; a sensor of this joint is broken: run the doctor",
         )
 

@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.robot import JOINT_NAMES, Robot
-from unitree_lowlevel.codec import SERVO, LowState
+from fcnet_core.robot import Robot
+from unitree_lowlevel.codec import JOINTS, MOTORS, SERVO, LowState
 from unitree_lowlevel.safety.checks import (
     FallWatch,
     Finding,
@@ -71,7 +71,7 @@ class SafetyMonitor:
         """Accept the sender of the next state as the robot."""
         self._identity: tuple[int, ...] | None = None
         self._other_robot: Finding | None = None
-        self._in_servo_mode = np.zeros(len(JOINT_NAMES), dtype=bool)  # motors that have reported servo mode since then
+        self._in_servo_mode = np.zeros(MOTORS, dtype=bool)  # motors that have reported servo mode since then
 
     def inspect(
         self, now: float, reception: Reception | None, counters: TransportCounters, target: Array | None
@@ -151,6 +151,6 @@ class SafetyMonitor:
         others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         return Finding(
             "servo_lost",
-            f"the motor of {JOINT_NAMES[lost[0]]}{others} has left its servo mode ({SERVO}) and reports "
+            f"the motor of {JOINTS[lost[0]]}{others} has left its servo mode ({SERVO}) and reports "
             f"{state.mode[lost[0]]}; let it cool, check its connectors, switch the robot off and on",
         )
