@@ -12,8 +12,8 @@ from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE, SENSOR_NOISE
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
 
 NOISE_LEVELS = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
-for _part, _deviation in SENSOR_NOISE.items():
-    NOISE_LEVELS[LAYOUT[_part]] = _deviation
+for _part, _place in LAYOUT.items():
+    NOISE_LEVELS[_place] = SENSOR_NOISE.get(_part, 0.0)
 
 
 def noisy(observation: npt.NDArray[np.float32], scale: float, rng: np.random.Generator) -> npt.NDArray[np.float32]:
