@@ -1,4 +1,4 @@
-"""Simulation, commands, expert and reward, advancing together for collection and evaluation."""
+"""Simulation, commands and expert, advancing together for collection, evaluation and training."""
 
 from __future__ import annotations
 
@@ -31,26 +31,6 @@ def check_walks_here(model: PolicyModel, robot: Robot) -> None:
             f"the model steps at {model.card.control_rate:g} Hz, the simulation's verbs at {1 / CONTROL_PERIOD:g} Hz; "
             "drive it in the live simulator, or train one on data of that rate"
         )
-
-
-# The reward, in the manner of legged_gym (Rudin et al., 2022, "Learning to walk in minutes"): tracking earns, effort
-# and jerking cost a little. It compares policies with each other; nothing here is trained on it.
-TRACKING_WIDTH = 0.25  # squared error [m^2/s^2, rad^2/s^2] at which tracking earns 1/e
-YAW_WEIGHT = 0.5
-TORQUE_WEIGHT = 1e-5  # per Nm^2, summed over the joints
-ACTION_WEIGHT = 0.01
-ACTION_UNIT = 0.25  # [rad]
-
-
-def reward(velocity: Array, commanded: Array, torque: Array, change: Array) -> Array:
-    """Return the reward (B,) per second, 0 to 1.5. velocity and commanded (B, 3): vx, vy [m/s] in the heading frame and
-    yaw rate [rad/s]; torque (B, 12) [Nm]; change (B, 12) of the position targets since the last step [rad].
-    """
-    error = np.square(velocity - commanded)
-    tracking = np.exp(-error[:, :2].sum(1) / TRACKING_WIDTH) + YAW_WEIGHT * np.exp(-error[:, 2] / TRACKING_WIDTH)
-    effort = TORQUE_WEIGHT * np.square(torque).sum(1)
-    jerking = ACTION_WEIGHT * np.square(change / ACTION_UNIT).sum(1)
-    return np.maximum(tracking - effort - jerking, 0.0)
 
 
 class ActionNoise:

@@ -1,4 +1,4 @@
-"""The A1-Walk task: what a robot sees, what it is paid and stopped for, and that Gymnasium accepts it."""
+"""The A1-Walk task: what a robot sees and is stopped for, and that Gymnasium accepts it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from gymnasium.utils.env_checker import check_env
 
 from fcnet_core.robot import JOINT_NAMES
 from quadruped_sim.a1_walk import walk as task
-from quadruped_sim.a1_walk.reward import COMMAND, WEIGHTS
 from quadruped_sim.a1_walk.walk import DEFAULT_POSE, OBSERVATION, A1WalkBatch
 from quadruped_sim.environments import EPISODE
-from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS, BodyState
+from quadruped_sim.tasks.task import load_task
+from quadruped_sim.tasks.view import TrueState
 
 TASK_JOINTS = [f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf")]
 
@@ -22,32 +22,6 @@ TASK_JOINTS = [f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for jo
 def suite_order(values: np.ndarray) -> np.ndarray:
     """Joints of the task as the suite orders them."""
     return np.array([values[TASK_JOINTS.index(name)] for name in JOINT_NAMES])
-
-
-def state(**changes: object) -> BodyState:
-    """One robot that stands in the default pose."""
-    standing = {
-        "position": [0.0, 0.0, 0.3],
-        "orientation": [0.0, 0.0, 0.0, 1.0],
-        "linear_velocity": [0.0, 0.0, 0.0],
-        "angular_velocity": [0.0, 0.0, 0.0],
-        "joint_position": suite_order(DEFAULT_POSE),
-        "joint_velocity": np.zeros(12),
-        "contact": np.ones(4, dtype=bool),
-    }
-    return BodyState(**{name: np.array([value]) for name, value in (standing | changes).items()})
-
-
-def samples(touch: float = 50.0, **sensors: float) -> np.ndarray:
-    found = np.zeros((SUBSTEPS, 1, SENSOR_COUNT))
-    for name, value in {"touch": touch, **sensors}.items():
-        found[..., SENSORS[name]] = value
-    return found
-
-
-def tilted(roll: float = 0.0, pitch: float = 0.0) -> list[float]:
-    assert not (roll and pitch)
-    return [np.sin(roll / 2), np.sin(pitch / 2), 0.0, np.cos((roll + pitch) / 2)]
 
 
 @pytest.fixture
@@ -85,70 +59,17 @@ def test_actions_are_position_targets_about_the_default_pose_within_what_25_nm_c
     np.testing.assert_allclose(walk.targets()[0], suite_order(DEFAULT_POSE) - 0.5 + 0.04)
 
 
-def test_the_reward_and_its_terms_on_constructed_states(walk) -> None:
-    terms = walk.reward.terms(state(), samples(torque=2.0, joint_velocity=-3.0))
-    assert {name: term.shape for name, term in terms.items()} == dict.fromkeys(WEIGHTS, (1,))
-    expected = {
-        "tracking_lin_vel": np.exp(-0.5),  # 0.25 / 0.5
-        "tracking_ang_vel": 1.0,
-        "world_vel_l2norm": 0.5,
-        "legs_energy_substeps": 12 * 36.0,
-        "alive": 1.0,
-        "feet_air_time": 0.0,
-        "exceed_dof_pos_limits": 0.0,
-        "exceed_torque_limits_i": 0.0,
-    }
-    assert {name: pytest.approx(term[0]) for name, term in terms.items()} == expected
-    sideways = state(  # heads to +y and walks there: right for itself, wrong in the world
-        orientation=[0.0, 0.0, np.sqrt(0.5), np.sqrt(0.5)],
-        linear_velocity=[0.0, 0.5, 0.0],
-        angular_velocity=[0.0, 0.0, 1.0],
-        joint_position=suite_order(DEFAULT_POSE) + np.array([1.0, *np.zeros(11)]),
-    )
-    loaded = samples()
-    loaded[1, 0, SENSORS["torque"]][4] = -25.1
-    terms = walk.reward.terms(sideways, loaded)
-    assert terms["tracking_lin_vel"][0] == pytest.approx(1.0)
-    assert terms["tracking_ang_vel"][0] == pytest.approx(np.exp(-2.0))
-    assert terms["world_vel_l2norm"][0] == pytest.approx(np.sqrt(0.5))
-    assert terms["exceed_dof_pos_limits"][0] == terms["exceed_torque_limits_i"][0] == 1.0
-    walking = state(linear_velocity=COMMAND)  # a reward is the weighted sum over a period, and never negative
-    assert walk.reward(walking, samples())[0] == pytest.approx(0.02 * (2.0 + 0.05 + 2.0))
-    assert walk.reward(walking, samples(torque=25.0, joint_velocity=20.0))[0] == 0.0  # 3 MW^2
-
-
-def test_a_step_is_paid_for_its_time_in_the_air_beyond_half_a_second(walk) -> None:
-    def airborne(periods: int) -> float:
-        walk.reward.reset(np.ones(1, dtype=bool))
-        walk.reward.terms(state(), samples())
-        paid = [walk.reward.terms(state(), samples(touch=0.0))["feet_air_time"][0] for _ in range(periods)]
-        assert not np.any(paid)
-        landed = walk.reward.terms(state(), samples())["feet_air_time"][0]
-        assert walk.reward.terms(state(), samples())["feet_air_time"][0] == 0.0
-        return landed
-
-    assert airborne(35) == pytest.approx(4 * (0.7 - 0.5))
-    assert airborne(10) == pytest.approx(4 * (0.2 - 0.5))
-
-
-def test_tilt_and_height_end_an_episode(walk) -> None:
-    upright = [{}, {"orientation": tilted(roll=-0.75)}, {"orientation": tilted(pitch=1.2)}]
-    fallen = [{"orientation": tilted(roll=-0.85)}, {"position": [0.0, 0.0, 0.10]}, {"position": [0.0, 0.0, 1.60]}]
-    for changes in upright + fallen:
-        assert walk.fallen(state(**changes)).tolist() == [changes in fallen], changes
-
-
 def test_the_trunk_on_the_ground_ends_an_episode_and_feet_do_not(walk) -> None:
     for _ in range(10):
         _, fell = walk.step(np.zeros((1, 12)))
     assert not fell.any() and walk.simulation.state().contact.all()
+    contact = load_task("a1_walk").functions("terminations", 1)["contact"]
     data = walk.simulation.data[0]
     data.qpos[2] = 1.0
     data.qpos[3:7], data.qvel[:] = (0.0, 1.0, 0.0, 0.0), 0.0  # falls on its back
-    upright = state(position=[0.0, 0.0, 0.3 + walk.simulation.terrain.height(np.zeros(1), np.zeros(1))[0]])
     for _ in range(100):
         walk.step(np.zeros((1, 12)))
-        if walk.fallen(upright)[0]:  # by the contact alone
+        if contact(TrueState(walk.simulation, walk.simulation.state()))[0]:
             return
     pytest.fail("its back never touched the ground")
 

@@ -1,4 +1,4 @@
-"""The teacher: observations, reward, training; it has no memory, and drives a robot and its mirror image alike."""
+"""The teacher: observations and training; it has no memory, and drives a robot and its mirror image alike."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from msgspec.structs import replace
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import SimulationError
-from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel, load_model, shipped_model
 from fcnet_core.observation import LAYOUT
-from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from quadruped_sim.collection import CollectionPlan, jobs
 from quadruped_sim.physics.randomization import NOMINAL, TYPICAL
-from quadruped_sim.physics.simulation import SENSOR_COUNT, SENSORS, SUBSTEPS
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
+from quadruped_sim.tasks.view import TrueState
 from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
-from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_PARTS, TEACHER_SIZE, PrivilegedState
-from quadruped_sim.teacher.reward import FIELD, TeacherReward
+from quadruped_sim.teacher.privileged import (
+    CRITIC_SIZE,
+    TEACHER_PARTS,
+    TEACHER_SIZE,
+    critic_observation,
+    teacher_observation,
+)
 from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
-from quadruped_sim.trot_expert import PARAMETERS
 
 WALK = SetpointRanges(always={"vx": (0.3, 0.6)})
 TO_THE_LEFT = SetpointRanges(always=dict.fromkeys(SETPOINT_FIELDS[:6], (0.1, 0.1)))
@@ -44,7 +47,6 @@ PLAN = {
 }
 SETTINGS = {"hidden": [16], "imitation_steps": 6, "imitation_epochs": 1, "robots": 4, "groups": 2, "n_steps": 4,
             "batch_size": 16, "n_epochs": 1, "critic_rounds": 1}  # fmt: skip
-STILL, NO_CHANGE, STANCE = np.zeros((SUBSTEPS, 3, SENSOR_COUNT)), np.zeros((3, 12)), np.full((3, 4), -1.0)
 
 
 @pytest.fixture
@@ -56,13 +58,12 @@ def expert_of(rollout: Rollout, model: PolicyModel) -> TeacherExpert:
     return TeacherExpert(model, rollout.simulation.robot, rollout.shaper, rollout.limiter)
 
 
-def privileged(rollout: Rollout) -> PrivilegedState:
-    simulation = rollout.simulation
-    return PrivilegedState(simulation, LegKinematics(simulation.robot), simulation.state())
+def privileged(rollout: Rollout) -> TrueState:
+    return TrueState(rollout.simulation, rollout.simulation.state())
 
 
 def seen_in(rollout: Rollout) -> np.ndarray:
-    return privileged(rollout).teacher_observation(rollout.shaper, rollout.limiter)
+    return teacher_observation(privileged(rollout), rollout.shaper, rollout.limiter)
 
 
 def test_the_state_is_in_the_frame_of_the_heading(rollout):
@@ -90,13 +91,12 @@ def test_feet_on_the_ground_have_no_height_and_a_slope_is_seen_from_the_heading(
 
 
 def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_well(rollout):
-    state = privileged(rollout)
-    seen = state.teacher_observation(rollout.shaper, rollout.limiter)
+    seen = seen_in(rollout)
     assert seen.shape == (3, TEACHER_SIZE) and seen.dtype == np.float32
     ends = np.cumsum(list(TEACHER_PARTS.values()))
     friction = seen[:, dict(zip(TEACHER_PARTS, ends, strict=True))["friction"] - 1]
     np.testing.assert_allclose(friction, rollout.simulation.drawn.friction, rtol=1e-6)
-    assert state.critic_observation(seen).shape == (3, CRITIC_SIZE)
+    assert critic_observation(privileged(rollout), seen).shape == (3, CRITIC_SIZE)
 
 
 def test_a_teacher_has_no_memory(rollout, teacher):
@@ -121,39 +121,6 @@ def test_targets_are_as_the_encoders_count(rollout, teacher):
 def test_a_policy_is_not_accepted_as_a_teacher(rollout, standing_policy):
     with pytest.raises(SimulationError):
         expert_of(rollout, standing_policy)
-
-
-def new_reward(robot: Robot) -> TeacherReward:
-    return TeacherReward(robot, LegKinematics(robot).neutral, 3)
-
-
-def test_a_foot_is_paid_for_the_height_that_is_asked_neither_less_nor_more(rollout, aliengo):
-    state, setpoint, swing, loss = privileged(rollout), np.zeros((3, 9)), STANCE.copy(), {}
-    setpoint[:, FIELD["clearance"]], swing[:, 0] = 0.02, 0.5
-    asked = PARAMETERS["aliengo"].clearance * (aliengo.geometry.thigh + aliengo.geometry.calf) + 0.02
-    for name, height in (("asked", asked), ("low", asked - 0.03), ("high", asked + 0.04)):
-        state.foot_height[:, 0] = height
-        reward = new_reward(aliengo)
-        reward(state, setpoint, swing, STILL, NO_CHANGE, NO_CHANGE)
-        loss[name] = -reward.totals["clearance"]
-    assert loss["asked"] == pytest.approx(0.0, abs=1e-9)
-    assert min(loss["low"], loss["high"]) > 0.1
-
-
-def test_following_the_command_gently_is_paid_better_than_all_else(rollout, aliengo):
-    reward, setpoint = new_reward(aliengo), np.zeros((3, 9))
-    for data, speed in zip(rollout.simulation.data, (0.5, 0.0, -0.5), strict=True):
-        data.qvel[0] = speed
-    setpoint[:, 0] = 0.5
-    state = privileged(rollout)
-    paid = reward(state, setpoint, STANCE, STILL, NO_CHANGE, NO_CHANGE)
-    assert paid[0] > paid[1] > paid[2]
-    loaded, bouncing = STILL.copy(), STILL.copy()
-    loaded[..., SENSORS["torque"]] = aliengo.torque_limit
-    bouncing[::2, :, SENSORS["touch"]] = 50.0
-    assert (reward(state, setpoint, STANCE, STILL, NO_CHANGE + 1.0, NO_CHANGE + 2.0) < paid).all()
-    for samples in (loaded, bouncing):
-        assert (reward(state, setpoint, STANCE, samples, NO_CHANGE, NO_CHANGE) < paid).all()
 
 
 def group_of_four(seconds: float) -> Group:

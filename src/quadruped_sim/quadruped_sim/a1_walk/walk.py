@@ -15,13 +15,14 @@ from msgspec.structs import replace
 
 from fcnet_core.arrays import Array, ArraySpec, Mask, Single
 from fcnet_core.robot import LEG_JOINTS, LEGS, Robot, load_robot
-from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
-from quadruped_sim.a1_walk.reward import COMMAND, TORQUE, WalkReward
+from fcnet_core.rotation import projected_gravity
 from quadruped_sim.environments import EPISODE
 from quadruped_sim.environments.walking import OneRobot
 from quadruped_sim.physics.randomization import OFF, Randomization
-from quadruped_sim.physics.simulation import SENSOR_COUNT, SUBSTEPS, BodyState, Simulation
+from quadruped_sim.physics.simulation import SENSOR_COUNT, SUBSTEPS, Simulation
 from quadruped_sim.physics.terrain import Rough
+from quadruped_sim.tasks.task import Rewards, load_task
+from quadruped_sim.tasks.view import View, records_of
 
 OBSERVATION = ArraySpec(
     (48,),
@@ -43,9 +44,10 @@ TASK_LEGS = ("FL", "FR", "RL", "RR")  # the order of joints in observation and a
 ORDER = np.array([len(LEG_JOINTS) * LEGS.index(leg) + joint for leg in TASK_LEGS for joint in range(len(LEG_JOINTS))])
 DEFAULT_POSE = np.array([0.1, 0.8, -1.5, -0.1, 0.8, -1.5, 0.1, 1.0, -1.5, -0.1, 1.0, -1.5])  # [rad] of action 0
 ACTION_UNIT = 0.5  # [rad]
+TORQUE = 25.0  # [Nm]
+SETPOINT = np.array([0.5, *np.zeros(8)])
+COMMAND = SETPOINT[:3]  # forward, sideways [m/s], yaw rate [rad/s]
 STIFFNESS, DAMPING = 50.0, 1.0  # [Nm/rad, Nms/rad]
-LARGEST_ROLL, LARGEST_PITCH = 0.8, 1.6  # [rad]
-HEIGHTS = (0.15, 1.5)  # [m] of the trunk's centre
 # Theirs is Perlin noise in cells of 10 cm, with standard deviations from track to track of 13 to 24 mm; this is 17 mm.
 ROUGHNESS = 0.04  # [m], see terrain.Rough
 # Friction: theirs draws 0 to 2 for the robot, which PhysX averages with the track's 1. Centre of mass: theirs moves by
@@ -67,9 +69,10 @@ class A1WalkBatch:
     def __init__(self, batch: int, seed: int) -> None:
         robot = walking_robot()
         self.simulation = Simulation(robot, batch, Rough(ROUGHNESS, seed), seed, RANDOMIZATION)
-        self.reward = WalkReward(robot, batch)
+        task = load_task("a1_walk")
+        self.reward = Rewards(task, batch)
+        self._terminations = task.functions("terminations", batch).values()
         self._rng = np.random.default_rng([seed, 1])
-        self._touching = [self.simulation.models[0].geom(name).id for name in ("trunk", "floor")]
         self._samples: Array = np.zeros((SUBSTEPS, batch, SENSOR_COUNT))
         self._action: Array = np.zeros((batch, 12))
         self._state = self.simulation.state()
@@ -78,10 +81,16 @@ class A1WalkBatch:
     def step(self, actions: Array) -> tuple[Array, Mask]:
         """Take actions (B, 12); return rewards and which robots have fallen, until `restart`."""
         self._action = np.clip(actions, -CLIP, CLIP)
-        self.simulation.step(self.targets(), self._samples)
+        targets = self.targets()
+        self.simulation.step(targets, self._samples)
         self._state = self.simulation.state()
         self.observation = self._observe()
-        return self.reward(self._state, self._samples), self.fallen(self._state)
+        batch = self.simulation.batch
+        clock = (np.zeros(batch), np.zeros(batch, dtype=bool))
+        sent = (targets, targets, targets)
+        setpoint = np.tile(SETPOINT, (batch, 1))
+        view = View(self.simulation, self._state, setpoint, *clock, *sent, records_of(self._samples))
+        return self.reward(view), np.any([termination(view) for termination in self._terminations], axis=0)
 
     def restart(self, mask: Mask) -> None:
         """Replace the robots in `mask` (B,)."""
@@ -94,21 +103,12 @@ class A1WalkBatch:
 
     def targets(self) -> Array:
         """Return position targets (B, 12) [rad] of the last actions in the suite's order, none above TORQUE now.
-        Later in the period a motor may give more, for which WalkReward takes its part.
+        Later in the period a motor may give more, which exceed_torque_limits_i penalises.
         """
         position, velocity = self._state.joint_position, self._state.joint_velocity
         targets = (DEFAULT_POSE + ACTION_UNIT * self._action)[:, ORDER]  # legs change places in pairs
         lowest, highest = ((DAMPING * velocity + torque) / STIFFNESS for torque in (-TORQUE, TORQUE))
         return np.clip(targets, position + lowest, position + highest)
-
-    def fallen(self, state: BodyState) -> Mask:
-        """Return the robots (B,) that touch the ground with the trunk, are too tilted, too low or too high."""
-        roll, pitch, _ = np.abs(roll_pitch_yaw(state.orientation)).T
-        height = state.position[:, 2] - self.simulation.terrain.height(state.position[:, 0], state.position[:, 1])
-        touches = [np.isin(data.contact.geom, self._touching).all(axis=1).any() for data in self.simulation.data]
-        lowest, highest = HEIGHTS
-        tilted = (roll > LARGEST_ROLL) | (pitch > LARGEST_PITCH)
-        return tilted | (height < lowest) | (height > highest) | np.array(touches)
 
     def _observe(self) -> Single:
         state, batch = self._state, self.simulation.batch

@@ -3,7 +3,8 @@
 Observations and actions are those of a policy on the robot, so that a policy of the suite walks here as it is, and what
 learns here can walk there. Observation (70,): fcnet_core.observation.LAYOUT, as noisy sensors measure it. Action (12,):
 joint position targets [rad] in JOINT_NAMES order for one control period of 20 ms, limited as by the controller.
-Reward: rollout.reward, which `fcnet evaluate` reports, times the period. An episode ends when the robot falls.
+Reward: the score of the task velocity, which `fcnet evaluate` reports, times the period. An episode ends when the
+robot falls.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ from fcnet_core.errors import SimulationError
 from fcnet_core.files import converted
 from fcnet_core.observation import OBSERVATION_SIZE
 from fcnet_core.robot import Robot, load_robot
-from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.environments import EPISODE
 from quadruped_sim.evaluation.scenarios import WALK
-from quadruped_sim.evaluation.trial import heading_velocity
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSORS
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain, named_terrain, terrain_from_facts
-from quadruped_sim.rollout import Rollout, reward
+from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
+from quadruped_sim.tasks.task import Rewards, load_task
+from quadruped_sim.tasks.view import View, records_of
 
 LARGEST = 100.0  # of what is observed, in the units of each part
 
@@ -95,6 +96,7 @@ class WalkingRobots:
 
     def __init__(self, settings: Settings, robot: Robot, batch: int, seed: int) -> None:
         ground = settings.ground(seed)
+        self._rewards = Rewards(load_task("velocity"), batch, "score")
         self._rollout = Rollout(robot, batch, ground, settings.setpoints, settings.randomization, seed)
         self._look()
 
@@ -106,13 +108,15 @@ class WalkingRobots:
         renewed = np.zeros(simulation.batch, dtype=bool) if renewed is None else renewed
         if actions.shape != rollout.limiter.last.shape or not np.isfinite(actions[~renewed]).all():
             raise SimulationError(f"actions must be finite joint position targets [rad] {rollout.limiter.last.shape}")
-        commanded, before = rollout.shaper.setpoint[:, :3].copy(), [data.time for data in simulation.data]
+        shaper, before = rollout.shaper, [data.time for data in simulation.data]
+        period = (shaper.setpoint.copy(), shaper.clock.phase, shaper.clock.walking)
         simulation.active = ~renewed
-        rollout.send(np.where(renewed[:, None], rollout.limiter.last, actions))
+        wanted = np.where(renewed[:, None], rollout.limiter.last, actions)
+        targets = rollout.send(wanted)
+        records = records_of(np.stack([data.sensordata for data in simulation.data])[None])
         state = simulation.state()
-        velocity = heading_velocity(state, roll_pitch_yaw(state.orientation)[:, 2])
-        torque = np.stack([data.sensordata[SENSORS["torque"]] for data in simulation.data])
-        earned = CONTROL_PERIOD * reward(velocity, commanded, torque, rollout.limiter.last - rollout.limiter.previous)
+        view = View(simulation, state, *period, wanted, targets, rollout.limiter.previous, records)
+        earned = CONTROL_PERIOD * self._rewards(view)
         diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo reset it
         fell = (simulation.fallen(state) | np.array(diverged)) & ~renewed
         self.restart(renewed)

@@ -24,7 +24,7 @@ class Episodes:
     strides: Array  # (B,) number of averages that the sums hold
     absolute: Array  # (B, 6) sums of absolute errors
     signed: Array  # (B, 6) sums of signed errors
-    returned: Array  # (B,) return, see rollout.reward
+    returned: Array  # (B,) return, by the score of the task velocity
     asked: Array  # (B,) forward speed [m/s] last commanded
     gait: Sums  # (B,)
 

@@ -16,9 +16,11 @@ from quadruped_sim.evaluation.getting_up import GettingUp
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, BodyState
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SUBSTEPS, TIMESTEP, BodyState
 from quadruped_sim.physics.terrain import Terrain
-from quadruped_sim.rollout import Rollout, reward
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.task import Rewards, load_task
+from quadruped_sim.tasks.view import View, records_of
 
 COMPARED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "height", "roll", "pitch")]
 
@@ -33,7 +35,6 @@ class EpisodeRecorder:
         self._below = np.stack([x.ravel(), y.ravel()], axis=-1)  # spots under the trunk (9, 2) [m]
         self._window = round(1.0 / (robot.gait.frequency * CONTROL_PERIOD))
         self._returned: Array = np.zeros(batch)
-        self._last_targets: Array | None = None
         self._actual: list[Array] = []
         self._commanded: list[Array] = []
         self._upright: list[Mask] = []
@@ -51,12 +52,9 @@ class EpisodeRecorder:
         self._commanded.append(np.where(upright[:, None], commanded, 0.0))
         self._upright.append(upright.copy())
 
-    def add_reward(self, torque: Array, targets: Array) -> None:
-        """Add the reward of the period just recorded, for motor torques (B, 12) [Nm] and targets (B, 12) [rad]."""
-        change = np.zeros_like(targets) if self._last_targets is None else targets - self._last_targets
-        earned = reward(self._actual[-1][:, :3], self._commanded[-1][:, :3], torque, change)
-        self._returned += np.where(self._upright[-1], earned, 0.0) * CONTROL_PERIOD
-        self._last_targets = targets
+    def add_reward(self, reward: Array) -> None:
+        """Add the reward (B,) per second of the period just recorded."""
+        self._returned += np.where(self._upright[-1], reward, 0.0) * CONTROL_PERIOD
 
     @property
     def settled(self) -> bool:
@@ -139,6 +137,7 @@ class Trial:
         )
         simulation, clock = rollout.simulation, rollout.shaper.clock
         recorder, gait = EpisodeRecorder(robot, terrain, size, scenario.settling), GaitRecorder(simulation)
+        rewards = Rewards(load_task("velocity"), size, "score")
         samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
         push_period = round(PUSH_INTERVAL / CONTROL_PERIOD)
         lying = np.arange(size) % 2 < 2 * scenario.lying_share - 1e-9  # every second one for a half, all for one
@@ -154,8 +153,11 @@ class Trial:
                 simulation.push(np.ones(size, dtype=bool), scenario.push)
             if step == round(KICK_TIME / CONTROL_PERIOD):
                 simulation.kick(scenario.kick)
+            before = rollout.limiter.last
             targets = rollout.send(wanted, samples)
-            recorder.add_reward(samples[-1][:, SENSORS["torque"]], targets)
+            period = (wanted, targets, before if step else targets, records_of(samples))
+            view = View(simulation, seen.state, rollout.shaper.setpoint, clock.phase, clock.walking, *period)
+            recorder.add_reward(rewards(view))
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)
         elapsed = np.array([data.time for data in simulation.data]) - started

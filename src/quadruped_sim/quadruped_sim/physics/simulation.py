@@ -62,6 +62,7 @@ class Simulation:
         self.robot = robot
         self.terrain = terrain
         self.batch = batch
+        self.period = CONTROL_PERIOD
         self.randomization = randomization
         self.rng = np.random.default_rng(seed)
         self._nominal = build_model(robot, terrain, TIMESTEP, randomization.effects)
@@ -131,6 +132,11 @@ class Simulation:
         upright = -projected_gravity(state.orientation)[:, 2]
         clearance = state.position[:, 2] - self.terrain.height(state.position[:, 0], state.position[:, 1])
         return (upright < FALLEN_UPRIGHT) | (clearance < FALLEN_HEIGHT * self.robot.nominal_height)
+
+    def touching(self, first: str, second: str) -> Mask:
+        """Return the robots (B,) of which two shapes touch, given by the names of their geoms."""
+        pair = [self._nominal.geom(name).id for name in (first, second)]
+        return np.array([np.isin(data.contact.geom, pair).all(axis=1).any() for data in self.data])
 
     def push(self, mask: Mask, speed: float) -> None:
         """Change the horizontal velocity of the robots in `mask` (B,) by up to `speed` [m/s] in x and in y."""

@@ -8,13 +8,13 @@ from fcnet_core.arrays import Array
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
-from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.simulation import BodyState, Simulation
-from quadruped_sim.teacher.privileged import TEACHER_SIZE, PrivilegedState
+from quadruped_sim.tasks.view import TrueState
+from quadruped_sim.teacher.privileged import TEACHER_SIZE, teacher_observation
 from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
 
 
@@ -40,11 +40,10 @@ class TeacherExpert:
             raise SimulationError(f"this is a teacher of the {model.card.robot}; {advice}")
         # Twice the robots of shaper and limiter: each and its mirror image.
         self._runner = PolicyRunner(load_policy(model, batch=2 * len(limiter.last)), shaper, limiter)
-        self._kinematics = LegKinematics(robot)
 
     def act(self, state: BodyState, simulation: Simulation) -> Array:
         """Return position targets (B, 12) [rad], as the encoders count, for simulated robots in their true state."""
-        privileged = PrivilegedState(simulation, self._kinematics, state)
-        seen = privileged.teacher_observation(self._runner.shaper, self._runner.limiter)
+        known = TrueState(simulation, state)
+        seen = teacher_observation(known, self._runner.shaper, self._runner.limiter)
         as_seen, as_mirrored = np.split(self._runner.act(np.concatenate([seen, mirrored(seen, OBSERVATION)])), 2)
         return (as_seen + mirrored(as_mirrored, ACTION)) / 2 + simulation.drawn.joint_zero

@@ -11,13 +11,13 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from fcnet_core.arrays import Array, Mask, Single
-from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import load_robot
 from quadruped_sim.collection import PUSH_PROBABILITY, SHARDS, CollectionPlan, Job, jobs
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SUBSTEPS
 from quadruped_sim.rollout import Rollout
-from quadruped_sim.teacher.privileged import PrivilegedState
-from quadruped_sim.teacher.reward import FALL, SCALE, TeacherReward
+from quadruped_sim.tasks.task import Rewards, load_task
+from quadruped_sim.tasks.view import TrueState, View, records_of
+from quadruped_sim.teacher.privileged import critic_observation, teacher_observation
 
 ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one unit of an action
 
@@ -30,15 +30,15 @@ class Group:
         self.name, self.size = job.name, size
         self._robot, self._push = robot, job.part.push
         self._rollout = Rollout(robot, size, job.build_terrain(), job.part.setpoints, job.part.randomization, job.seed)
-        self._kinematics = LegKinematics(robot)
-        self.reward = TeacherReward(robot, self._kinematics.neutral, size)
+        self.reward = Rewards(task := load_task("velocity"), size)
+        (self._fell,) = task.functions("terminations", size).values()
+        self._fall = task.total.scale * task.terminations["fallen"].penalty
         self._rng = np.random.default_rng([job.seed, 3])
         self._oldest = round(seconds / CONTROL_PERIOD)
         self._age = self._rng.integers(0, self._oldest, size)
         self._seen = self._rollout.observe()
-        self._change: Array = np.zeros((size, 12))
         self._samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
-        self.observation = self._observation(self._state())
+        self.observation = self._observe(TrueState(self._rollout.simulation, self._seen.state))
 
     def advise(self) -> Array:
         """Return the trot's actions (size, 12); call it in every period or never."""
@@ -49,42 +49,31 @@ class Group:
         limit, and the last observations of robots whose episode is over.
         """
         rollout, shaper = self._rollout, self._rollout.shaper
-        setpoint = shaper.setpoint.copy()
-        swing = self.reward.swing(setpoint, shaper.clock.phase, shaper.clock.walking)
-        change = action - self._actions(rollout.limiter.last)
-        targets = self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero
-        rollout.send(targets, self._samples)
+        period = (shaper.setpoint.copy(), shaper.clock.phase, shaper.clock.walking)
+        wanted = self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero
+        targets = (wanted, rollout.send(wanted, self._samples), rollout.limiter.previous)
         rollout.simulation.push(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
-        state = self._state()
-        reward = self.reward(state, setpoint, swing, self._samples, change, change - self._change)
-        self._change = change
-        fell = rollout.simulation.fallen(state.state)
+        view = View(rollout.simulation, rollout.simulation.state(), *period, *targets, records_of(self._samples))
+        reward = self.reward(view)
+        fell = self._fell(view)
         self._age += 1
         old = (self._age >= self._oldest) & ~fell
         if not (over := fell | old).any():
             self._seen = rollout.observe()
-            self.observation = last = self._observation(state)
+            self.observation = last = self._observe(view)
         else:
-            last = self._observation(state)
+            last = self._observe(view)
             rollout.simulation.redraw(over)
             rollout.restart(over)
             self.reward.reset(over)
             self._age[over] = 0
-            self._change[over] = 0.0
             self._seen = rollout.observe()
-            self.observation = self._observation(self._state())
-        return self.observation, reward - SCALE * FALL * fell, fell, old, last
+            self.observation = self._observe(TrueState(rollout.simulation, self._seen.state))
+        return self.observation, reward - self._fall * fell, fell, old, last
 
-    def _state(self) -> PrivilegedState:
-        simulation = self._rollout.simulation
-        return PrivilegedState(simulation, self._kinematics, simulation.state())
-
-    def _observation(self, state: PrivilegedState) -> Single:
-        return state.critic_observation(state.teacher_observation(self._rollout.shaper, self._rollout.limiter))
-
-    def _actions(self, targets: Array) -> Array:
-        """Convert position targets (size, 12) [rad] to actions."""
-        return (targets - self._rollout.simulation.drawn.joint_zero - self._robot.stand_pose) / ACTION_UNIT
+    def _observe(self, seen: TrueState) -> Single:
+        rollout = self._rollout
+        return critic_observation(seen, teacher_observation(seen, rollout.shaper, rollout.limiter))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 
 from fcnet_core.files import write_whole
-from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
@@ -27,7 +26,8 @@ from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
-from quadruped_sim.teacher.privileged import PrivilegedState
+from quadruped_sim.tasks.view import TrueState
+from quadruped_sim.teacher.privileged import teacher_observation
 from quadruped_sim.worker_pool import worker_pool
 
 FOLDER = shipped_model("aliengo").parent
@@ -107,13 +107,13 @@ def observed_walk(robot):
     ranges = SetpointRanges({name: (limits.lowest, limits.highest) for name, limits in robot.commands.items()})
     flat = terrain_from_facts(kind="flat")
     rollout = Rollout(robot, 1, flat, ranges, TYPICAL, 0, model, model.command_shaper(1))
-    policy, kinematics = load_policy(model, batch=1), LegKinematics(robot)
+    policy = load_policy(model, batch=1)
     of_policies, of_teachers = [], []
     for step in range(STEPS):
         seen = rollout.observe()
-        state = PrivilegedState(rollout.simulation, kinematics, seen.state)
+        state = TrueState(rollout.simulation, seen.state)
         of_policies.append(rollout.sense(seen)[0])
-        of_teachers.append(state.teacher_observation(rollout.shaper, rollout.limiter)[0])
+        of_teachers.append(teacher_observation(state, rollout.shaper, rollout.limiter)[0])
         if step % 100 == 50:
             rollout.simulation.push(np.ones(1, dtype=bool), 0.8)
         rollout.send(policy.step(of_policies[-1][None]).astype(np.float64))

@@ -1,0 +1,185 @@
+"""Task files: a simulated world with its commands, rewards and terminations, and the functions that they name."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+from msgspec.structs import force_setattr
+
+from fcnet_core.arrays import Array, Mask
+from fcnet_core.errors import FcnetError
+from fcnet_core.files import NotNegative, Number, Positive, converted, preset, read_settings
+from quadruped_sim.physics.randomization import TYPICAL, Randomization
+from quadruped_sim.physics.terrain import terrain_from_facts
+from quadruped_sim.tasks import rewards, signals, terminations
+from quadruped_sim.tasks.setpoints import SetpointRanges
+from quadruped_sim.tasks.view import Memory, TrueState, View
+
+FILE = "task"
+
+
+class Call(Struct, frozen=True, forbid_unknown_fields=True):
+    """A function by name, with its parameters. FILE:NAME is a function in FILE.py beside the task's file."""
+
+    function: str
+    params: dict[str, Any] = {}
+
+
+class Reward(Call, frozen=True, kw_only=True):
+    """A part of a weighted sum."""
+
+    weight: Number
+
+
+class Termination(Call, frozen=True):
+    """A reason to end an episode; penalty: taken from the sum of the rewards, below its lowest value."""
+
+    penalty: NotNegative = 0.0
+
+
+class Total(Struct, frozen=True, forbid_unknown_fields=True):
+    """A reward is scale x max(weighted sum, lowest)."""
+
+    scale: Number = 1.0
+    lowest: Number = -1e6
+
+
+Terrains = Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)]
+SECTIONS = {"rewards": rewards, "score": rewards, "terminations": terminations, "signals": signals}
+
+
+class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A task as in its file; see config/tasks. Sections are mappings of names to functions.
+
+    episode [s]: longest one. terrains, commands, randomization, push [m/s]: as in a part of a collection file, which
+    takes their place where one is given. rewards: what a policy is trained on; score: what the evaluation reports, per
+    second and not below zero. signals: arrays by name that only the simulator knows. folder: of the file.
+    """
+
+    name: str
+    robot: str = "aliengo"
+    episode: Positive = 20.0
+    terrains: Terrains = ({"kind": "flat"},)
+    commands: SetpointRanges = SetpointRanges()
+    randomization: Randomization = TYPICAL
+    push: NotNegative = 0.0
+    rewards: dict[str, Reward]
+    total: Total = Total()
+    terminations: dict[str, Termination] = {}
+    score: dict[str, Reward] = {}
+    signals: dict[str, Call] = {}
+    folder: str = ""
+
+    def __post_init__(self) -> None:
+        for facts in self.terrains:
+            terrain_from_facts(**facts)
+
+    def functions(self, section: str, batch: int) -> dict[str, Function]:
+        """Return the functions of a section for B robots. Raises FcnetError for an unknown function or parameter."""
+        calls: Mapping[str, Call] = getattr(self, section)
+        return {
+            name: Function(f"{section}.{name}", call, SECTIONS[section], Path(self.folder), batch)
+            for name, call in calls.items()
+        }
+
+
+def load_task(source: str | Path) -> Task:
+    """Read a task file, or one of config/tasks/ by its name. Raises FcnetError for one that cannot be used."""
+    path = preset(source, "tasks", FILE)
+    task = read_settings(path, Task, FILE)
+    force_setattr(task, "folder", str(path.resolve().parent))
+    for section in SECTIONS:
+        try:
+            task.functions(section, 1)
+        except FcnetError as error:
+            raise FcnetError(f"{FILE} {path} cannot be used: {error}") from error
+    return task
+
+
+class Function:
+    """A task's function with its parameters, and its memory if it has one, for B robots."""
+
+    def __init__(self, place: str, call: Call, module: ModuleType, folder: Path, batch: int) -> None:
+        self.call = call
+        function = _named(call.function, module, folder)
+        takes = inspect.signature(function, eval_str=True).parameters
+        fields = [
+            (name, Any if item.annotation is item.empty else item.annotation, *_default(item))
+            for name, item in takes.items()
+            if item.kind is item.KEYWORD_ONLY
+        ]
+        kind = msgspec.defstruct(call.function.replace(":", "_"), fields, kw_only=True, forbid_unknown_fields=True)
+        try:
+            params: Any = converted(call.params, kind)
+        except FcnetError as error:
+            raise FcnetError(f"{place}, function {call.function}: {error}") from error
+        self._function, self._params = function, {name: getattr(params, name) for name, *_ in fields}
+        self._memory = (Memory(batch),) if "memory" in takes else ()
+
+    def __call__(self, view: TrueState) -> Any:
+        """Return an array (B,) or (B, n)."""
+        return self._function(view, *self._memory, **self._params)
+
+    def reset(self, mask: Mask) -> None:
+        """Forget what the robots in `mask` (B,) did."""
+        for memory in self._memory:
+            memory.reset(mask)
+
+
+def _default(item: inspect.Parameter) -> tuple[Any, ...]:
+    return () if item.default is item.empty else (item.default,)
+
+
+def _named(name: str, module: ModuleType, folder: Path) -> Any:
+    """Return the function of that name in the module, or FILE:NAME in FILE.py in the folder."""
+    file, _, function = name.rpartition(":")
+    if file:
+        module = _imported(folder / f"{file}.py")
+    found = inspect.getmembers(module, inspect.isfunction)
+    known = {name: member for name, member in found if member.__module__ == module.__name__ and name[0] != "_"}
+    if function not in known:
+        where = f"{folder / file}.py" if file else "the suite"
+        raise FcnetError(f"there is no function {function} in {where}; choose one of {', '.join(sorted(known))}")
+    return known[function]
+
+
+def _imported(path: Path) -> ModuleType:
+    """Import a user's Python file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise FcnetError(f"{path}, which the task names, cannot be imported: {error}") from error
+    return module
+
+
+class Rewards:
+    """A weighted sum of B robots, one control period after another; `totals` sums each part over robots and periods."""
+
+    def __init__(self, task: Task, batch: int, section: str = "rewards") -> None:
+        self._total = task.total if section == "rewards" else Total(lowest=0.0)
+        self._parts = task.functions(section, batch)
+        self._weights = {name: reward.weight for name, reward in getattr(task, section).items()}
+        self.totals: Counter[str] = Counter()
+
+    def reset(self, mask: Mask) -> None:
+        """Forget what the robots in `mask` (B,) did."""
+        for part in self._parts.values():
+            part.reset(mask)
+
+    def __call__(self, view: View) -> Array:
+        """Return the rewards (B,) of a control period."""
+        parts = {name: self._weights[name] * part(view) for name, part in self._parts.items()}
+        self.totals.update({name: float(part.sum()) for name, part in parts.items()})
+        return self._total.scale * np.maximum(sum(parts.values()), self._total.lowest)

@@ -1,0 +1,192 @@
+"""Rewards and signals of the shipped tasks are those of the first releases; data/rewards.npz has their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from fcnet_core.robot import load_robot
+from quadruped_sim.physics.simulation import BodyState
+from quadruped_sim.physics.terrain import Flat, Rough
+from quadruped_sim.tasks import rewards
+from quadruped_sim.tasks.task import Rewards, load_task
+from quadruped_sim.tasks.view import View
+
+RECORDED = np.load(Path(__file__).parent.parent / "data" / "rewards.npz")
+STEPS, BATCH = 8, 2
+RESET = 5  # the first robot starts again before this period
+PARTS = {  # of the recorded sums of both robots, in their order
+    "velocity": ("velocity", "velocity_mean", "velocity_exact"),
+    "yaw rate": ("yaw_rate", "yaw_rate_mean"),
+    "height": ("height", "height_exact"),
+    "attitude": ("attitude", "attitude_exact"),
+    "gait": ("gait",),
+    "impact": ("impact",),
+    "clearance": ("low_swing", "high_swing"),
+    "width": ("width",),
+    "slip": ("slip",),
+    "landings": ("landings",),
+    "effort": ("torque", "power"),
+    "saturation": ("saturation",),
+    "smoothness": ("smoothness", "jerk"),
+    "bounce": ("bounce", "roll_pitch_rate"),
+}
+
+
+def periods(name: str) -> Iterator[View]:
+    """Random control periods of two robots on rough ground."""
+    robot, rng, shape = load_robot(name), np.random.default_rng(0), (STEPS, BATCH)
+    simulation = SimpleNamespace(robot=robot, terrain=Rough(0.04, 3), period=0.02)
+    quaternion = rng.normal(0, 0.05, (*shape, 4)) + [0, 0, 0, 1.0]
+    around = robot.stand_pose + rng.normal(0, 0.05, (3, *shape, 12))
+    state = {
+        "position": rng.uniform([-2, -2, 0.25], [2, 2, 0.45], (*shape, 3)),
+        "orientation": quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True),
+        "linear_velocity": rng.normal(0, 0.1, (*shape, 3)),
+        "angular_velocity": rng.normal(0, 0.2, (*shape, 3)),
+        "joint_position": np.clip(around[0], robot.lower, robot.upper),
+        "joint_velocity": rng.normal(0, 0.5, (*shape, 12)),
+        "contact": rng.random((*shape, 4)) < 0.5,
+    }
+    setpoint, phase, walking = rng.normal(0, 0.05, (*shape, 9)), rng.random(shape), rng.random(shape) < 0.8
+    samples = (STEPS, 5, BATCH, 12)
+    torque = rng.normal(0, 1.5, samples) * np.where(rng.random(samples) < 0.005, 30, 1)
+    rate = rng.normal(0, 1.5, samples)
+    force = rng.uniform(0, 50.0, (*samples[:3], 4)) * (rng.random((*samples[:3], 4)) < 0.6)
+    if name == "a1":
+        setpoint[..., :3] = 0.5, 0.1, 0.2
+    sent = np.concatenate([np.broadcast_to(robot.stand_pose, (1, BATCH, 12)), around[2]])
+    for step in range(STEPS):
+        records = {"torque": torque[step], "joint_rate": rate[step], "foot_force": force[step]}
+        now = BodyState(**{name: values[step] for name, values in state.items()})
+        clock, targets = (phase[step], walking[step]), (around[1][step], sent[step + 1], sent[step])
+        yield View(simulation, now, setpoint[step], *clock, *targets, records)
+
+
+@pytest.mark.parametrize(
+    ("task", "section", "robot", "recorded"),
+    [
+        ("velocity", "rewards", "aliengo", "teacher"),
+        ("velocity", "score", "aliengo", "score"),
+        ("a1_walk", "rewards", "a1", "a1_walk"),
+    ],
+)
+def test_a_reward_is_that_of_the_first_releases(task, section, robot, recorded) -> None:
+    rewards, parts = Rewards(load_task(task), BATCH, section), []
+    for step, view in enumerate(periods(robot)):
+        if step == RESET:
+            rewards.reset(np.array([True, False]))
+        rewards.totals.clear()
+        np.testing.assert_allclose(rewards(view), RECORDED[recorded][step], rtol=1e-12, atol=1e-12)
+        parts.append(dict(rewards.totals))
+    if section == "rewards" and robot == "aliengo":
+        sums = [[sum(part[name] for name in names) for names in PARTS.values()] for part in parts]
+        np.testing.assert_allclose(sums, RECORDED["terms"], rtol=1e-10, atol=1e-12)
+    elif robot == "a1":
+        weights = [reward.weight for reward in load_task(task).rewards.values()]
+        np.testing.assert_allclose([[*part.values()] for part in parts], RECORDED["a1_terms"] * weights, atol=1e-12)
+
+
+def one(name: str, **changes: object) -> View:
+    """One robot that stands still under a command of 0.5 m/s, except for `changes` of fields of its state or View."""
+    robot, turned = load_robot(name), dict(changes)
+    standing = {
+        "position": [0.0, 0.0, robot.nominal_height],
+        "orientation": [0.0, 0.0, 0.0, 1.0],
+        "linear_velocity": np.zeros(3),
+        "angular_velocity": np.zeros(3),
+        "joint_position": robot.stand_pose,
+        "joint_velocity": np.zeros(12),
+        "contact": np.ones(4, dtype=bool),
+    }
+    state = BodyState(**{field: np.array([turned.pop(field, value)]) for field, value in standing.items()})
+    records = {"torque": np.zeros((5, 1, 12)), "joint_rate": np.zeros((5, 1, 12)), "foot_force": np.full((5, 1, 4), 50)}
+    records |= {field: np.broadcast_to(turned.pop(field, now), now.shape) for field, now in records.items()}
+    period = {
+        "setpoint": np.array([[0.5, *np.zeros(8)]]),
+        "phase": np.zeros(1),
+        "walking": np.zeros(1, dtype=bool),
+        **dict.fromkeys(("wanted", "sent", "before"), robot.stand_pose[None]),
+    }
+    simulation = SimpleNamespace(robot=robot, terrain=Flat(), period=0.02, touching=lambda *_: np.zeros(1, dtype=bool))
+    return View(simulation, state, **(period | turned), records=records)
+
+
+def paid(task: str, view: View, section: str = "rewards") -> float:
+    return float(Rewards(load_task(task), 1, section)(view)[0])
+
+
+FASTER = np.full((1, 12), 0.5)
+
+
+@pytest.mark.parametrize("section", ["rewards", "score"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"linear_velocity": [0.0, 0.0, 0.0]},
+        {"linear_velocity": [0.5, 0.3, 0.0]},
+        {"angular_velocity": [0.0, 0.0, 0.5]},
+        {"torque": 20.0},
+        {"wanted": FASTER, "sent": FASTER},
+    ],
+)
+def test_following_the_command_gently_is_paid_best(changes, section) -> None:
+    best = {"linear_velocity": [0.5, 0.0, 0.0]}
+    least = paid("velocity", one("aliengo", **best | changes), section)
+    assert paid("velocity", one("aliengo", **best), section) > least
+
+
+def test_a_score_is_never_negative_and_a_reward_not_below_its_lowest_sum() -> None:
+    dreadful = {"linear_velocity": [9.0, 0.0, 0.0], "torque": 40.0, "sent": FASTER, "wanted": 100 * FASTER}
+    assert paid("velocity", one("aliengo", **dreadful), "score") == 0.0
+    assert paid("velocity", one("aliengo", **dreadful)) == pytest.approx(-0.05)
+    assert paid("a1_walk", one("a1", torque=25.0, joint_rate=20.0)) == 0.0
+
+
+def test_a_foot_is_paid_for_the_commanded_height_neither_less_nor_more() -> None:
+    view = one("aliengo", walking=np.ones(1, dtype=bool), phase=np.array([0.8]))
+    assert (view.swing[0, [0, 3]] > 0.4).all()  # two feet swing
+    loss = {}
+    for name, above in (("asked", 0.0), ("low", -0.03), ("high", 0.045)):
+        object.__setattr__(
+            view, "__dict__", view.__dict__ | {"foot_height": view.lift * np.sin(np.pi * view.swing) + above}
+        )
+        loss[name] = float((0.5 * rewards.low_swing(view) + 0.3 * rewards.high_swing(view))[0])
+    assert loss["asked"] == pytest.approx(0.0, abs=1e-9)
+    assert min(loss["low"], loss["high"]) > 0.1
+
+
+def test_velocities_are_compared_in_the_frame_of_the_body_the_heading_or_the_world() -> None:
+    across = one("a1", orientation=[0, 0, np.sqrt(0.5), np.sqrt(0.5)], linear_velocity=[0.0, 0.5, 0.0])
+    for frame, error in (("body", 0.0), ("heading", 0.0), ("world", np.sqrt(0.5))):
+        assert rewards.velocity_error(across, frame=frame) == pytest.approx(error, abs=1e-9)
+
+
+def test_a_step_is_paid_for_its_time_in_the_air_beyond_half_a_second() -> None:
+    air_time, standing = load_task("a1_walk").functions("rewards", 1)["feet_air_time"], one("a1")
+    for periods, earned in ((35, 4 * (0.7 - 0.5)), (10, 4 * (0.2 - 0.5))):
+        air_time.reset(np.ones(1, dtype=bool))
+        air_time(standing)
+        assert not any(air_time(one("a1", foot_force=0.0))[0] for _ in range(periods))
+        assert air_time(standing)[0] == pytest.approx(earned)
+        assert air_time(standing)[0] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("reason", "changes", "over"),
+    [
+        ("tilt", {"orientation": [np.sin(-0.375), 0, 0, np.cos(0.375)]}, False),
+        ("tilt", {"orientation": [np.sin(-0.425), 0, 0, np.cos(0.425)]}, True),
+        ("tilt", {"orientation": [0, np.sin(0.6), 0, np.cos(0.6)]}, False),
+        ("height", {}, False),
+        ("height", {"position": [0.0, 0.0, 0.1]}, True),
+        ("height", {"position": [0.0, 0.0, 1.6]}, True),
+        ("contact", {}, False),
+    ],
+)
+def test_tilt_and_height_end_an_episode(reason, changes, over) -> None:
+    assert bool(load_task("a1_walk").functions("terminations", 1)[reason](one("a1", **changes))[0]) is over
