@@ -1,12 +1,14 @@
-"""URDF of a robot, generated from its robot file."""
+"""URDF of a robot: generated from the primitives of its robot file, or its own."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from xml.etree import ElementTree as Xml
 from xml.sax.saxutils import quoteattr
 
+from fcnet_core.errors import FcnetError
 from fcnet_core.names import BASE_FRAME, IMU_FRAME
-from fcnet_core.robot import LEGS, Body, Robot, Vector
+from fcnet_core.robot import LEG_JOINTS, LEGS, Body, Robot, Vector
 
 COLORS = {"grey": "0.78 0.78 0.80 1", "dark": "0.2 0.2 0.23 1", "blue": "0.1 0.45 0.75 1"}
 HIP_RADIUS, THIGH_RADIUS, CALF_RADIUS = 0.045, 0.022, 0.013  # [m] as in simulation
@@ -16,9 +18,15 @@ ALONG_Y = "1.5707963267948966 0 0"
 
 
 def robot_urdf(robot: Robot) -> str:
-    """Return the URDF of `robot`: base_link with trunk (its centre, as in odom) and imu_link, and four legs of hip,
-    thigh, calf and foot with the joints of joint_states. Shapes are boxes, cylinders and spheres.
+    """Return the URDF of `robot`; for a robot with a URDF of its own that file.
+
+    It has base_link with trunk (its centre, as in odom) and imu_link, and four legs of hip, thigh, calf and foot with
+    the joints of joint_states. Shapes are boxes, cylinders and spheres. Raises FcnetError if the body is a MuJoCo file.
     """
+    if robot.model:
+        if not robot.model.file.endswith(".urdf"):
+            raise FcnetError(f"{robot.name} has no URDF: its body is {robot.model.file}; convert that file")
+        return Path(robot.model.file).read_text()
     colors = [f'<material name="{name}"><color rgba="{color}"/></material>' for name, color in COLORS.items()]
     parts = [*colors, *_trunk(robot), *(part for leg in LEGS for part in _leg(robot, leg))]
     root = Xml.fromstring(f"<robot name={quoteattr(robot.name)}>{''.join(parts)}</robot>")
@@ -62,12 +70,13 @@ def _leg(robot: Robot, leg: str) -> list[str]:
 
 
 def _hinge(robot: Robot, leg: str, kind: str, parent: str, place: Vector, axis: str) -> str:
-    joint = robot.joints[f"{leg}_{kind}_joint"]
+    name = robot.legs[leg][LEG_JOINTS.index(kind)]
+    joint = robot.joints[name]
     motor, (low, high) = robot.motors[joint.motor], joint.limits
     limit = _element("limit", lower=(low,), upper=(high,), effort=(motor.torque,), velocity=(motor.velocity,))
     dynamics = _element("dynamics", damping=(motor.damping,), friction=(motor.friction,))
     content = f'<axis xyz="{axis}"/>{limit}{dynamics}'
-    return _joint(f"{leg}_{kind}_joint", "revolute", parent, f"{leg}_{kind}", place, content)
+    return _joint(name, "revolute", parent, f"{leg}_{kind}", place, content)
 
 
 def _joint(name: str, kind: str, parent: str, child: str, place: Vector, content: str = "") -> str:

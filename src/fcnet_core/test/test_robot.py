@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 import yaml
 from made_robots import BIPED, TAILED
+from msgspec import structs
 
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
 from fcnet_core.robot import FIXED, LEGS, ROBOT_FOLDER, SETPOINT_FIELDS, load_robot
+from fcnet_core.urdf import robot_urdf
 
 
 @pytest.fixture
@@ -49,6 +51,9 @@ def test_a_robot_of_other_joints_has_what_its_file_gives_and_refuses_the_rest() 
     np.testing.assert_array_equal(robot.torque_limit, [80, 80, 80, 40] * 2)
     assert robot.lie_pose is None and robot.rest_pose is robot.stand_pose
     assert robot.model is not None and Path(robot.model.file).is_file()
+    assert robot_urdf(robot) == Path(robot.model.file).read_text()
+    with pytest.raises(FcnetError, match="no URDF"):
+        robot_urdf(structs.replace(robot, model=structs.replace(robot.model, file="biped.xml")))
     for part in ("leg_rows", "geometry", "mass", "contact"):
         with pytest.raises(FcnetError, match="biped"):
             getattr(robot, part)

@@ -224,11 +224,7 @@ class Controller:
 
     def _targets(self) -> Array | None:
         posture, runner, state = self.posture, self.runner, self.state
-        if posture.mode is Mode.RECOVERING:
-            posture.turn_over(self._period, state)
-        else:
-            at_rest = posture.leaving is not None and runner.at_rest
-            posture.advance(self._period, state.joint_position, state.orientation, self._limiter.last, at_rest)
+        posture.advance(self._period, state, self._limiter.last, posture.leaving is not None and runner.at_rest)
         if not posture.commands_joints:
             return None
         if posture.mode is not Mode.WALKING:

@@ -128,15 +128,18 @@ class Posture:
         if self.mode is not Mode.FAULT:
             self.mode, self.leaving = Mode.PASSIVE, None
 
-    def advance(self, period: float, measured: Array, orientation: Array, target: Array, policy_at_rest: bool) -> None:
+    def advance(self, period: float, state: MeasuredState, target: Array, policy_at_rest: bool) -> None:
         """Advance by `period` seconds: finish motions, and leave walking once the robot has come to rest.
 
-        measured: joint positions (N,) [rad]; orientation: of the trunk (4,) x, y, z, w; target: the last position
-        targets sent (N,) [rad].
+        target: the last position targets sent (N,) [rad].
         """
+        if self.mode is Mode.RECOVERING:
+            self._turn_over(period, state)
+            return
+        measured = state.joint_position
         self._elapsed += period
         on_belly = self._motion.place(self._elapsed)[0] == LYING
-        self._path.follow(measured, orientation, period, carries=not on_belly and self.mode is not Mode.WALKING)
+        self._path.follow(measured, state.orientation, period, not on_belly and self.mode is not Mode.WALKING)
         self._rested = self._rested + period if policy_at_rest else 0.0
         if self.mode is Mode.WALKING and self.leaving is not None and self._rested >= REST_TIME:
             self._path.stand_on(measured)
@@ -146,22 +149,18 @@ class Posture:
         elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._motion.duration:
             self.mode = Mode.PASSIVE
 
-    def turn_over(self, period: float, state: MeasuredState) -> None:
-        """Advance by `period` seconds while recovering (instead of `advance`); once upright, stand up."""
+    def pose(self) -> Array:
+        """Return the present position targets (N,) [rad] in a mode without a policy."""
+        return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
+
+    def _turn_over(self, period: float, state: MeasuredState) -> None:
+        """Advance while recovering; once upright, stand up."""
         assert self._righting is not None
         self._righting_target = self._righting.advance(period, state)
         if self._righting.failure:
             self.fail(self._righting.failure)
         elif self._righting.done:
             self._rise(self._righting_target, state.orientation)
-
-    def pose(self) -> Array:
-        """Return the present position targets (N,) [rad] in a mode without a policy."""
-        return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
-
-    def largest_error(self, measured: Array) -> float:
-        """Return the maximum difference [rad] between joints (N,) and the stand pose on this ground."""
-        return float(self._errors(measured).max())
 
     def _begin(self, mode: Mode, target: Array, share: float, load: float, stretches: list[Stretch]) -> None:
         ends = mode is Mode.LYING_DOWN and not self._path.has_lying_pose
@@ -191,7 +190,7 @@ class Posture:
         self._begin(mode, target, STANDING, 0.0, blend if mode is Mode.STANDING_UP else blend + down)
 
     def _arrive_standing(self, measured: Array) -> None:
-        error = self._errors(measured)
+        error = np.abs(measured - self._path.pose(STANDING))
         if error.max() <= STAND_TOLERANCE:
             self.mode = Mode.STANDING
         elif self._elapsed >= self._motion.duration + SETTLING_TIME:
@@ -200,9 +199,6 @@ class Posture:
                 f"standing up stalled: {self._robot.joint_names[worst]} is {error[worst]:.2f} rad from the stand pose; "
                 "free the legs and check that the motors have power"
             )
-
-    def _errors(self, measured: Array) -> Array:
-        return np.abs(measured - self._path.pose(STANDING))
 
     def _refuse_in_fault(self) -> None:
         if self.mode is Mode.FAULT:

@@ -54,7 +54,7 @@ def models() -> dict[str, str]:
 def robots() -> dict[str, str]:
     """Describe the robots in config/robots."""
     known = {path.stem: load_robot(path) for path in sorted(ROBOT_FOLDER.glob("*.yaml"))}
-    return {name: f"{robot.mass:.1f} kg, {robot.nominal_height:.2f} m high" for name, robot in known.items()}
+    return {name: f"{len(robot.joints)} joints, {robot.nominal_height:.2f} m high" for name, robot in known.items()}
 
 
 def policies() -> dict[str, str]:
