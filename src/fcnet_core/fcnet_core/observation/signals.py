@@ -123,7 +123,6 @@ SENSOR_NOISE: dict[str, float] = {
     "joint_velocity": 0.3,  # [rad/s]
     "sin_joint_position": 0.01,  # about 0.01 rad of joint position
     "cos_joint_position": 0.01,
-    "joint_position": 0.01,  # [rad]
     "angular_velocity": 0.1,  # [rad/s]
 }
 
