@@ -66,7 +66,7 @@ def evaluate_bag(
     models = models or _default_policy(bag.notes, robot.name)
     for _, model in models:
         check_robot(model, robot)
-    run = read_run(bag, namespace, topic_map)
+    run = read_run(bag, namespace, topic_map, robot.joint_names)
     replays = tuple(
         replay_policy(run, model, robot, label, name)
         for label, (name, model) in zip(string.ascii_uppercase, models, strict=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.names import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM, Mode
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot
 from fcnet_core.rotation import tilt
 from fcnet_replay.policy_replay import PolicyReplay
 from fcnet_replay.run import Run, newest
@@ -72,7 +72,7 @@ def action_error(replay: PolicyReplay) -> dict[str, Any]:
         "agrees": bool(len(error) and size.max() <= AGREEMENT),
         "joints": {
             joint: {"rmse": root_mean_square(error[:, index]), **quantiles(size[:, index])}
-            for index, joint in enumerate(JOINT_NAMES)
+            for index, joint in enumerate(replay.joint_names)
         },
     }
 
@@ -92,7 +92,7 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
     at_limit = (sent <= robot.lower + NEAR) | (sent >= robot.upper - NEAR)
     return {
         "tilt_rad": quantiles(tilt(run.imu.orientation)),
-        "torque_of_limit": {joint: quantiles(effort[:, index]) for index, joint in enumerate(JOINT_NAMES)},
+        "torque_of_limit": {joint: quantiles(effort[:, index]) for index, joint in enumerate(run.joint_names)},
         "share_of_time_at_torque_limit": _share(measured >= FULL),
         "share_of_targets_at_position_limit": _share(at_limit),
         "joint_tracking_error_rad": root_mean_square(tracking_error(run)),
@@ -100,7 +100,7 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
 
 
 def tracking_error(run: Run) -> Array:
-    """Return measured less commanded joint positions (N, 12) [rad] at the joint states; NaN while joints are damped."""
+    """Return measured less commanded joint positions (N, J) [rad] at the joint states; NaN while joints are damped."""
     sent = run.targets
     if not len(sent.stamp):
         return np.full_like(run.joints.position, np.nan)
@@ -165,7 +165,7 @@ def _measured(run: Run, time: Array) -> Array | None:
 
 
 def smoothness(targets: Array, cold: Mask, period: float) -> dict[str, Any]:
-    """Return jerk and high-frequency share of targets (K, 12) [rad] sent every `period` [s], between cold starts."""
+    """Return jerk and high-frequency share of targets (K, J) [rad] sent every `period` [s], between cold starts."""
     parts = [part for part in np.split(targets, np.flatnonzero(cold)) if len(part) > 3]
     jerk = [np.diff(part, n=3, axis=0) / period**3 for part in parts]
     frequency, power = spectrum(targets, cold, period)
@@ -180,7 +180,7 @@ def smoothness(targets: Array, cold: Mask, period: float) -> dict[str, Any]:
 
 
 def spectrum(targets: Array, cold: Mask, period: float) -> tuple[Array, Array]:
-    """Return frequencies (F,) [Hz] and mean power (F, 12) [rad^2] of each joint's targets, by Welch's method: Hann
+    """Return frequencies (F,) [Hz] and mean power (F, J) [rad^2] of each joint's targets, by Welch's method: Hann
     windows of SEGMENT samples without their means, which overlap by half and contain no cold start.
 
     Equals scipy.signal.welch, which is not used because its import takes 1.7 s, twice as long as a replay.

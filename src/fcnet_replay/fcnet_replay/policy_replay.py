@@ -12,8 +12,8 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.runner import JointLimiter, PolicyRunner, recorded_targets
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy, load_policy
-from fcnet_core.robot import JOINT_NAMES, Robot
-from fcnet_replay.run import NO_TARGETS, Run
+from fcnet_core.robot import Robot
+from fcnet_replay.run import Run
 from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states
 
 MOST_STARTS = 2000  # cold starts; each costs as much as many steps
@@ -26,14 +26,15 @@ Feedback = Literal["recorded", "own"]
 class PolicyReplay:
     """K steps of a policy in a run.
 
-    time (K,) [s]: stamps of the recorded targets, or of the states; action (K, 12) [rad]: targets of the policy,
-    limited as by the controller; recorded (K, 12) [rad]: sent targets, NaN if unknown; cold (K,): steps before which
-    the memory was cleared; comparable (K,): steps in which the memory equals that of the recorded policy. Numbers of
-    steps: lost: not replayed, because the run lacks a message that they saw; missing: not in the run; unknown_phase:
-    with unknown phase of the gait. label: A, B, ...; name: the policy's file.
+    time (K,) [s]: stamps of the recorded targets, or of the states; action (K, J) [rad]: targets of the policy for
+    joint_names, limited as by the controller; recorded (K, J) [rad]: sent targets, NaN if unknown; cold (K,): steps
+    before which the memory was cleared; comparable (K,): steps in which the memory equals that of the recorded policy.
+    Numbers of steps: lost: not replayed, because the run lacks a message that they saw; missing: not in the run;
+    unknown_phase: with unknown phase of the gait. label: A, B, ...; name: the policy's file.
     """
 
     model: PolicyModel
+    joint_names: tuple[str, ...]
     basis: Basis
     time: Array
     action: Array
@@ -53,7 +54,7 @@ class PolicyReplay:
 
     @property
     def error(self) -> Array:
-        """Action less recorded target (K, 12) [rad]; NaN if not comparable."""
+        """Action less recorded target (K, J) [rad]; NaN if not comparable."""
         return np.where(self.comparable[:, None], self.action - self.recorded, np.nan)
 
 
@@ -93,11 +94,12 @@ class MemoryTracker:
 
 def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", name: str = "") -> PolicyReplay:
     """Replay a policy at the steps of the run, or over its states if targets were not sent at the policy's rate."""
+    run.check_robot(robot)
     steps = extract_steps(run, model.command_shaper())
     time = steps.record.target_stamp
     slow = len(time) < 2 or np.median(np.diff(time)) * model.card.control_rate > 1.0 / SLOWEST
     if steps.basis == "inferred" and slow:
-        replay = walk_over_states(replace(run, targets=NO_TARGETS), load_policy(model), model, robot)
+        replay = walk_over_states(run.without_targets(), load_policy(model), model, robot)
     else:
         replay = replay_steps(run, steps, model, robot)
     return replace(replay, label=label, name=name)
@@ -122,6 +124,7 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
     last, period = run.targets.position[taken.previous], run.period or 1.0 / model.card.control_rate
     return PolicyReplay(
         model,
+        run.joint_names,
         steps.basis,
         time=run.targets.stamp[taken.target],
         action=recorded_targets(model, robot, period, taken.observations(run), last, cold),
@@ -141,8 +144,9 @@ def walk_over_states(
 
     The measured position is the target before the first. Recorded targets have the stamps of the states.
     """
+    run.check_robot(robot)
     rate, steps = model.card.control_rate, steps_over_states(run, model.command_shaper())
-    target = np.append(run.targets.position, np.full((1, len(JOINT_NAMES)), np.nan), axis=0)
+    target = np.append(run.targets.position, np.full((1, len(run.joint_names)), np.nan), axis=0)
     recorded = target[steps.target]  # -1 is the row of the unknown
     limiter = JointLimiter(robot, 1.0 / rate)
     runner = PolicyRunner(policy, model.command_shaper(), limiter)
@@ -157,6 +161,7 @@ def walk_over_states(
         action[step] = runner.targets(run.state(joints, imu))
     return PolicyReplay(
         model,
+        run.joint_names,
         "alone",
         time=steps.record.target_stamp,
         action=action,

@@ -26,7 +26,6 @@ from fcnet_replay.run import (
     NO_MODES,
     NO_ODOMETRY,
     NO_STEPS,
-    NO_TARGETS,
     ImuRecord,
     JointRecord,
     ModeRecord,
@@ -50,10 +49,13 @@ Found = Mapping[str, Mapping[str, Array]]  # arrays by source and quantity; empt
 Event = tuple[float, Callable[[], object]]  # time [s] and action
 
 
-def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) -> Run:
+def read_run(
+    bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN, joint_names: tuple[str, ...] = ()
+) -> Run:
     """Read the topics of the robot in `namespace` (default: the one that the recorder noted).
 
-    Raises ReplayError if the bag has no joint_states or no imu/data, and FcnetError if config/remote.yaml is unusable.
+    joint_names: of the robot, by default those of the recorded robot's file, or as joint_states names them. Raises
+    ReplayError if the bag has no joint_states or no imu/data, and FcnetError if config/remote.yaml is unusable.
     """
     notes, commanders = bag.notes, load_remote_map().sources
     namespace = (notes.namespace if namespace is None else namespace).strip("/")
@@ -62,9 +64,9 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
         **{commander.pose: PoseSource(commander.pose) for commander in commanders},
         **topic_map.sources(),
     }
-    definitions = bag.contents.definitions
+    definitions, joints = bag.contents.definitions, joint_names or notes.joint_names
     readers = {
-        record: _TopicReader(names.full_name(source.topic, namespace), source, definitions)
+        record: _TopicReader(names.full_name(source.topic, namespace), source, definitions, joints)
         for record, source in sources.items()
     }
     for batch in bag.batches(frozenset(reader.name for reader in readers.values())):
@@ -83,15 +85,21 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
             what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
             problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
-    modes = _modes(found["mode"])
+    modes, joints = _modes(found["mode"]), readers[names.JOINT_STATES.name].joints
+    sent = found[names.JOINT_TRAJECTORY.name]
+    if sent:  # without a known robot their order may be another
+        order = {joint: column for column, joint in enumerate(readers[names.JOINT_TRAJECTORY.name].joints)}
+        unknown = np.full((len(sent["position"]), 1), np.nan)
+        sent["position"] = np.hstack([sent["position"], unknown])[:, [order.get(joint, -1) for joint in joints]]
     commands = {
         names.CMD_VEL.name: [commander.velocity for commander in commanders],
         names.CMD_POSE.name: [commander.pose for commander in commanders],
     }
     return Run(
+        joints,
         JointRecord(**found[names.JOINT_STATES.name]),
         ImuRecord(**found[names.IMU.name]),
-        TargetRecord(**found[names.JOINT_TRAJECTORY.name]) if found[names.JOINT_TRAJECTORY.name] else NO_TARGETS,
+        TargetRecord(**sent) if sent else TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints)))),
         SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
         OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else NO_ODOMETRY,
         steps=_steps(found["policy_step"]),
@@ -104,10 +112,13 @@ def read_run(bag: Bag, namespace: str | None = None, topic_map: TopicMap = OWN) 
 
 
 class _TopicReader:
-    """Decodes the messages of the topic `name` into the arrays of `source`; definitions: of the bag's types."""
+    """Decodes the messages of the topic `name` into the arrays of `source`; definitions: of the bag's types; joints:
+    names of the columns, by default those of the first message.
+    """
 
-    def __init__(self, name: str, source: TopicSource, definitions: Definitions) -> None:
+    def __init__(self, name: str, source: TopicSource, definitions: Definitions, joints: tuple[str, ...]) -> None:
         self.name = name
+        self.joints = joints
         self._source = source
         self._definitions = definitions
         self._decoders: dict[str, ColumnDecoder] = {}  # by type
@@ -160,7 +171,8 @@ class _TopicReader:
                 self._leave_out(group[1], 1)
             elif len(group.rows):
                 try:
-                    groups.append((group.rows, self._source.read(group)))
+                    self.joints = self.joints or self._source.joint_names(group)
+                    groups.append((group.rows, self._source.read(group, self.joints)))
                 except ReplayError as error:
                     self._leave_out(str(error), len(group.rows))
         if groups:

@@ -54,6 +54,14 @@ class RecordingNotes:
         width, clearance, frequency = (self._number(name, -10.0, 10.0) or 0.0 for name in STYLE_PARAMETERS.values())
         return width, clearance, frequency
 
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints in the recorded robot's file; empty if there is none."""
+        try:
+            return load_robot(self.robot).joint_names
+        except FcnetError:
+            return ()
+
     def recorded_model(self) -> PolicyModel | None:
         """Return the recorded policy; None if its file no longer holds it."""
         try:

@@ -1,12 +1,13 @@
 """One run of a robot as arrays, read from a bag, an Isaac Gym recording or a simulation.
 
-Stamps [s] are by the robot's clock, times of reception [s] by the recorder's. Joints are in JOINT_NAMES order.
+Stamps [s] are by the robot's clock, times of reception [s] by the recorder's. Arrays of joints have the columns (J) of
+Run.joint_names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,19 +15,19 @@ import numpy as np
 from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.control.timing import TIME_OF_DAY
+from fcnet_core.errors import ReplayError
 from fcnet_core.observation import RobotState
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import Robot
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 
 STALE = 0.1  # [s] older states are unusable: the controller would not have walked on them
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond
-JOINTS = len(JOINT_NAMES)
 
 
 @dataclass(frozen=True)
 class JointRecord:
-    """N joint_states: received and stamp (N,) [s]; position, velocity, effort (N, 12) [rad, rad/s, Nm], effort NaN
+    """N joint_states: received and stamp (N,) [s]; position, velocity, effort (N, J) [rad, rad/s, Nm], effort NaN
     if unknown.
     """
 
@@ -52,7 +53,7 @@ class ImuRecord:
 
 @dataclass(frozen=True)
 class TargetRecord:
-    """N joint_trajectory: received and stamp (N,) [s]; position (N, 12) [rad], NaN for damping and unknown
+    """N joint_trajectory: received and stamp (N,) [s]; position (N, J) [rad], NaN for damping and unknown
     targets.
     """
 
@@ -127,7 +128,6 @@ class ModeRecord:
     modes: tuple[str, ...]
 
 
-NO_TARGETS = TargetRecord(np.empty(0), np.empty(0), np.empty((0, JOINTS)))
 NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
 NO_STEPS = StepRecord(*(np.empty(0),) * 4, np.empty(0, dtype=np.bool_), np.empty((0, COMMAND_SIZE)))
 NO_MODES = ModeRecord(np.empty(0), ())
@@ -137,11 +137,13 @@ NO_MODES = ModeRecord(np.empty(0), ())
 class Run:
     """A recorded run.
 
-    period [s] of the control cycles, None if unknown; starts (E,) [s]: stamps of the joint states that start episodes,
-    None if unknown; notes: of the recorder; problems: missing and left out data; silent: kinds of commands (cmd_vel,
-    cmd_pose) without a recorded message.
+    joint_names: as in the robot's file, or as recorded if the robot is unknown; period [s] of the control cycles, None
+    if unknown; starts (E,) [s]: stamps of the joint states that start episodes, None if unknown; notes: of the
+    recorder; problems: missing and left out data; silent: kinds of commands (cmd_vel, cmd_pose) without a recorded
+    message.
     """
 
+    joint_names: tuple[str, ...]
     joints: JointRecord
     imu: ImuRecord
     targets: TargetRecord
@@ -154,6 +156,18 @@ class Run:
     notes: RecordingNotes = field(default_factory=RecordingNotes)
     problems: tuple[Problem, ...] = ()
     silent: tuple[str, ...] = ()
+
+    def without_targets(self) -> Run:
+        """Return the run with its states and commands only."""
+        return replace(self, targets=TargetRecord(*(values[:0] for values in vars(self.targets).values())))
+
+    def check_robot(self, robot: Robot) -> None:
+        """Raise ReplayError if the joints are not those of the robot, in its order."""
+        if self.joint_names != robot.joint_names:
+            raise ReplayError(
+                f"the run has the joints {', '.join(self.joint_names)}, the robot {robot.name} has "
+                f"{', '.join(robot.joint_names)}; read the recording with the robot's joint names"
+            )
 
     def state(self, joints: int | Rows, imu: int | Rows) -> RobotState:
         """Return the state of the robot at a row of `joints` and a row of `imu`, or the states at rows (K,) of both."""

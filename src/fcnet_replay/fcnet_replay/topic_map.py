@@ -18,10 +18,8 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SIZE
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import xyzw_from_wxyz
 from fcnet_replay.bags.message_columns import Columns
-from fcnet_replay.run import JOINTS
 
 Text = Annotated[str, Meta(min_length=1)]
 FieldPath = Text  # such as `motor_state[].q` for the q of every motor
@@ -36,8 +34,15 @@ class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
 
     topic: Text
 
-    def read(self, columns: Columns) -> dict[str, Array]:
-        """Return the quantities of the messages by name. Raises ReplayError if they are unusable."""
+    def joint_names(self, columns: Columns) -> tuple[str, ...]:
+        """Return the robot's names of the joints in the messages."""
+        return ()
+
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
+        """Return the quantities of the messages by name; `joints`: names in the order of the columns of arrays.
+
+        Raises ReplayError if the messages are unusable.
+        """
         raise NotImplementedError
 
 
@@ -50,26 +55,26 @@ class JointSource(TopicSource, frozen=True):
     names: FieldPath = "name"
 
     def __post_init__(self) -> None:
-        if isinstance(self.joints, list):
-            if missing := [joint for joint in JOINT_NAMES if self.joints.count(joint) != 1]:
-                raise ValueError(f"joints must name {missing[0]} once")
-        elif odd := [joint for joint in self.joints if joint not in JOINT_NAMES]:
-            raise ValueError(f"joints names {odd[0]}, which is no joint of ours")
+        if repeated := sorted({joint for joint in self.joints if list(self.joints).count(joint) > 1}):
+            raise ValueError(f"joints must name {repeated[0]} once")
 
-    def values(self, columns: Columns, path: FieldPath, optional: bool = False) -> Array:
-        """Return the values (N, 12) of a field in JOINT_NAMES order; NaN if they are optional and missing."""
+    def joint_names(self, columns: Columns) -> tuple[str, ...]:
         if isinstance(self.joints, list):
-            names, wanted = self.joints, list(JOINT_NAMES)
-        else:
-            names, wanted = columns.texts.get(self.names, []), [self.joints.get(name, name) for name in JOINT_NAMES]
-        if missing := [joint for joint in wanted if joint not in names]:
+            return tuple(self.joints)
+        ours = {theirs: name for name, theirs in self.joints.items()}
+        return tuple(ours.get(name, name) for name in columns.texts.get(self.names, []))
+
+    def values(self, columns: Columns, path: FieldPath, joints: tuple[str, ...], optional: bool = False) -> Array:
+        """Return the values (N, J) of a field for `joints`; NaN if they are optional and missing."""
+        names = self.joint_names(columns)
+        if missing := [joint for joint in joints if joint not in names]:
             raise ReplayError(f"they lack {', '.join(missing)}")
-        order = [names.index(joint) for joint in wanted]
+        order = [names.index(joint) for joint in joints]
         values = _numbers(columns, path)
         if optional and not values.size:
-            return np.full((len(columns.rows), JOINTS), np.nan)
+            return np.full((len(columns.rows), len(joints)), np.nan)
         count = values.shape[1]
-        if count <= max(order) or not (isinstance(self.joints, list) or count == len(names)):
+        if count <= max(order, default=-1) or not (isinstance(self.joints, list) or count == len(names)):
             raise ReplayError(f"their field {path} has {count} values, not one for each joint")
         return values[:, order]
 
@@ -81,12 +86,12 @@ class JointStateSource(JointSource, frozen=True):
     velocity: FieldPath = "velocity"
     effort: FieldPath = "effort"
 
-    def read(self, columns: Columns) -> dict[str, Array]:
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         return {
             "stamp": _stamp(columns),
-            "position": self.values(columns, self.position),
-            "velocity": self.values(columns, self.velocity),
-            "effort": self.values(columns, self.effort, optional=True),
+            "position": self.values(columns, self.position, joints),
+            "velocity": self.values(columns, self.velocity, joints),
+            "effort": self.values(columns, self.effort, joints, optional=True),
         }
 
 
@@ -97,10 +102,10 @@ class TargetSource(JointSource, frozen=True):
     position: FieldPath = "points[0].positions"
     stiffness: FieldPath | None = None
 
-    def read(self, columns: Columns) -> dict[str, Array]:
-        position = self.values(columns, self.position, optional=True)
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
+        position = self.values(columns, self.position, joints, optional=True)
         if self.stiffness is not None:
-            position = np.where(self.values(columns, self.stiffness) > 0, position, np.nan)
+            position = np.where(self.values(columns, self.stiffness, joints) > 0, position, np.nan)
         return {"stamp": _stamp(columns), "position": position}
 
 
@@ -112,7 +117,7 @@ class ImuSource(TopicSource, frozen=True):
     angular_velocity: FieldPath = "angular_velocity"
     linear_acceleration: FieldPath = "linear_acceleration"
 
-    def read(self, columns: Columns) -> dict[str, Array]:
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         return {
             "stamp": _stamp(columns),
             "orientation": _orientation(columns, self.orientation, self.quaternion),
@@ -130,7 +135,7 @@ class OdometrySource(TopicSource, frozen=True):
     velocity: FieldPath = "twist.twist.linear"
     angular_velocity: FieldPath = "twist.twist.angular"
 
-    def read(self, columns: Columns) -> dict[str, Array]:
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         return {
             "stamp": _stamp(columns),
             "position": _vector(columns, self.position, 3),
@@ -147,7 +152,7 @@ class VelocitySource(TopicSource, frozen=True):
     sideways: FieldPath = "linear.y"
     yaw_rate: FieldPath = "angular.z"
 
-    def read(self, columns: Columns) -> dict[str, Array]:
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         return {name: _vector(columns, getattr(self, name), 1)[:, 0] for name in ("forward", "sideways", "yaw_rate")}
 
 
@@ -158,7 +163,7 @@ class PoseSource(TopicSource, frozen=True):
     orientation: FieldPath = "orientation"
     quaternion: Quaternion = "xyzw"
 
-    def read(self, columns: Columns) -> dict[str, Array]:
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         orientation = _orientation(columns, self.orientation, self.quaternion)
         return {"height": _vector(columns, self.height, 1)[:, 0], "orientation": orientation}
 
@@ -168,7 +173,7 @@ class ModeSource(TopicSource, frozen=True):
 
     mode: FieldPath = "data"
 
-    def read(self, columns: Columns) -> dict[str, Array]:
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         texts = columns.texts.get(self.mode, [])
         if len(texts) != 1 or texts[0] not in MODES:
             raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
@@ -180,7 +185,7 @@ class StepSource(TopicSource, frozen=True):
 
     step: FieldPath = "data"
 
-    def read(self, columns: Columns) -> dict[str, Array]:
+    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         return {"step": _vector(columns, self.step, SIZE)}
 
 

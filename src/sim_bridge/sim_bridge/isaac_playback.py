@@ -68,7 +68,7 @@ class IsaacPlayback(Node):
         self.passed = True
         self._robot = load_robot(self.parameters.robot)
         self._recording = self._read() if self.parameters.recording else None
-        self._live = LiveSource(self.parameters.live, self._robot.name) if self.parameters.live else None
+        self._live = LiveSource(self.parameters.live, self._robot) if self.parameters.live else None
         self._comparison = PlaybackComparison()
         self._target_reader = TargetReader()
         self._mode = ""
@@ -105,7 +105,7 @@ class IsaacPlayback(Node):
 
     def _read(self) -> Run:
         path, log = self.parameters.recording, self.get_logger()
-        run = read_recording(path, self.parameters.mapping or None)
+        run = read_recording(path, self.parameters.mapping or None, self._robot.joint_names)
         robot_of(path, run.notes, self.parameters.robot)  # raises ReplayError for another robot
         for problem in run.problems:
             log.warning(problem.sentence)

@@ -40,11 +40,11 @@ def still_run(robot: Robot, recording: Run | None = None) -> Run:
         near = np.abs(first.joint_position - robot.stand_pose).max() <= NEARLY_STANDING
         if near and projected_gravity(first.orientation)[2] <= NEARLY_LEVEL:
             joints, orientation, position = first.joint_position, first.orientation, recording.odometry.position[0]
-    header = Header(robot=robot.name, period=0.02, joint_names=JOINT_NAMES, commands=())
+    header = Header(robot=robot.name, period=0.02, joint_names=robot.joint_names, commands=())
     still = np.zeros(1, header.row_type("<f8"))
     still["joint_position"], still["target"] = joints, np.nan
     still["root_state"][0, :7] = [*position, *orientation]
-    return run_of_rows(header, still, "the standing robot")
+    return run_of_rows(header, still, "the standing robot", robot.joint_names)
 
 
 @dataclass
@@ -68,7 +68,7 @@ class LiveSource:
     socket cannot be opened.
     """
 
-    def __init__(self, address: str, robot: str) -> None:
+    def __init__(self, address: str, robot: Robot) -> None:
         self.counters, self.refusal = LiveCounters(), ""
         self._robot = robot
         self._sender: tuple[str, int] | None = None
@@ -123,11 +123,12 @@ class LiveSource:
                 self._header, self._previous = header, None
         elif self._header is None:
             self.counters.early += 1
-        elif self._header.robot not in ("", self._robot):
+        elif self._header.robot not in ("", self._robot.name):
             self.counters.other_robot += 1
+            other, own = self._header.robot, self._robot.name
             self.refusal = (
-                f"the simulation at {sender[0]}:{sender[1]} is of the robot {self._header.robot}, not {self._robot}: "
-                f"its states are left out; simulate the {self._robot}, or launch with robot:={self._header.robot}"
+                f"the simulation at {sender[0]}:{sender[1]} is of the robot {other}, not {own}: its states are left "
+                f"out; simulate the {own}, or launch with robot:={other}"
             )
         else:
             return self._follow(parse_state(payload, self._header, name), self._header, name)
@@ -136,7 +137,7 @@ class LiveSource:
     def _follow(self, state: RolloutRows, header: Header, name: str) -> Run:
         before = self._previous
         follows = before is not None and before["time"][0] < state["time"][0]
-        run = run_of_rows(header, np.concatenate([before, state]) if follows else state, name)
+        run = run_of_rows(header, np.concatenate([before, state]) if follows else state, name, self._robot.joint_names)
         if before is not None:
             self.counters.lost += max(int(state["step"][0]) - int(before["step"][0]) - 1, 0)
         self.counters.states += 1

@@ -15,6 +15,7 @@ from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import load_model
 from fcnet_core.names import CONTROLLER, STYLE_PARAMETERS, full_name
 from fcnet_core.remote import load_remote_map
+from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
@@ -86,8 +87,11 @@ def played_name(topic: str) -> str:
     return topic if topic in UNCHANGED else f"recorded/{topic}"
 
 
-def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
-    """Read a bag; an empty namespace is the only one with recorded states. Raises ReplayError."""
+def read_replay_bag(path: str, namespace: str = "", robot: str = "") -> ReplayBag:
+    """Read a bag; an empty namespace is the only one with recorded states, an empty robot the recorded one.
+
+    Raises FcnetError.
+    """
     if not path:
         raise ReplayError("no bag to replay; give bag:=FOLDER")
     bag = open_bag(path)
@@ -96,7 +100,8 @@ def read_replay_bag(path: str, namespace: str = "") -> ReplayBag:
         name, kind = full_name(topic.name, namespace), f"sensor_msgs/msg/{topic.kind.__name__}"
         if kinds.get(name, kind) != kind:
             raise ReplayError(f"{path} holds {name} as {kinds[name]}; a controller takes {kind}")
-    return ReplayBag(Path(path), namespace, kinds, read_run(open_bag(path), namespace))
+    joints = load_robot(robot).joint_names if robot else ()
+    return ReplayBag(Path(path), namespace, kinds, read_run(open_bag(path), namespace, joint_names=joints))
 
 
 def namespace_in(bag: Bag, given: str = "") -> str:

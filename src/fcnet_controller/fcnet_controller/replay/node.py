@@ -246,7 +246,7 @@ def _make_node() -> ReplayNode:
         given = read_parameters(node, ReplayParameters)
     finally:
         node.destroy_node()
-    return ReplayNode(read_replay_bag(given.bag, given.namespace), given)
+    return ReplayNode(read_replay_bag(given.bag, given.namespace, given.robot), given)
 
 
 def _run(node: ReplayNode, stop: Stop) -> int:

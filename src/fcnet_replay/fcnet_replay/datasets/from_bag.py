@@ -69,7 +69,7 @@ class BagEpisodes:
 
     @property
     def target(self) -> Array:
-        """Sent targets (K, 12) [rad]."""
+        """Sent targets (K, J) [rad]."""
         return self.run.targets.position[self.steps.target]
 
     @property
@@ -93,7 +93,7 @@ class BagEpisodes:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels of K steps. target (K, 12) [rad]; known (K,): steps with a target; first (K,): starts of episodes; facts:
+    """Labels of K steps. target (K, J) [rad]; known (K,): steps with a target; first (K,): starts of episodes; facts:
     for the manifest; left_out: number of steps by reason; sentence: printed.
     """
 
@@ -175,7 +175,7 @@ def read_episodes(path: Path, reading: BagReading) -> BagEpisodes:
     sources = load_topic_map(reading.topics) if reading.topics else OWN
     bag = open_bag(path)
     robot = robot_of(path, bag.notes, reading.robot)
-    run = read_run(bag, reading.namespace, sources)
+    run = read_run(bag, reading.namespace, sources, robot.joint_names)
     left_out: Counter[str] = Counter()
     steps, begins = _sound_steps(run, robot, reading.rate, path, left_out)
     kept, first = _episodes(run, steps, begins, reading, left_out)

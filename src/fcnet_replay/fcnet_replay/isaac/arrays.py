@@ -70,7 +70,7 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     velocity_frame: Literal["world", "body"] = "body"
 
 
-def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
+def read_array_file(path: Path, mapping: str | Path | None = None, joint_names: tuple[str, ...] = ()) -> Run:
     """Read one environment; mapping: a YAML file, whose defaults are as in legged_gym.
 
     Raises ReplayError if the file is damaged, too large or of an unknown kind, and FcnetError for a bad mapping.
@@ -88,7 +88,7 @@ def read_array_file(path: Path, mapping: str | Path | None = None) -> Run:
     source = _Source(arrays, chosen, name)
     header = _header(source)
     with np.errstate(all="ignore"):  # run_of_rows rejects non-finite values
-        return run_of_rows(header, _rows(source, header), name)
+        return run_of_rows(header, _rows(source, header), name, joint_names)
 
 
 def _read_npz(path: Path, wanted: set[str]) -> Arrays:

@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS
+from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import GRAVITY, matrix_from_xyzw
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
@@ -38,11 +38,8 @@ class Header(Struct, frozen=True, kw_only=True):
     version: Literal[1] = 1
 
     def __post_init__(self) -> None:
-        if missing := [joint for joint in JOINT_NAMES if joint not in self.joint_names]:
-            raise ValueError(
-                f"the joints {', '.join(missing)} are missing; named are {', '.join(self.joint_names) or 'none'}, "
-                "which must be all joints in the recording's order (docs/isaac_gym.md)"
-            )
+        if not self.joint_names or len(set(self.joint_names)) < len(self.joint_names):
+            raise ValueError("joint_names must be all joints in the recording's order, each once (docs/isaac_gym.md)")
 
     def row_type(self, number: str = "<f4") -> np.dtype[Any]:
         """Return the type of a row: one control period in Isaac Gym's conventions, the payload of a state frame.
@@ -68,16 +65,30 @@ class Header(Struct, frozen=True, kw_only=True):
         )
 
 
-def run_of_rows(header: Header, rows: RolloutRows, name: str, damaged: tuple[Problem, ...] = ()) -> Run:
+def run_of_rows(
+    header: Header,
+    rows: RolloutRows,
+    name: str,
+    joint_names: tuple[str, ...] = (),
+    damaged: tuple[Problem, ...] = (),
+) -> Run:
     """Return the recorded run; `name`: of the recording in errors.
 
-    Matches joints by name. The IMU's linear acceleration is that of an accelerometer: the change of the trunk's
-    velocity, plus gravity. Raises ReplayError for impossible values.
+    joint_names: of the robot, by default those of the recorded robot's file, or the header's. The IMU's linear
+    acceleration is that of an accelerometer: the change of the trunk's velocity, plus gravity. Raises ReplayError for
+    missing joints and impossible values.
     """
-    order = [header.joint_names.index(joint) for joint in JOINT_NAMES]
+    notes = RecordingNotes(robot=header.robot)
+    joint_names = joint_names or notes.joint_names or header.joint_names
+    if missing := [joint for joint in joint_names if joint not in header.joint_names]:
+        raise ReplayError(
+            f"{name} lacks the joints {', '.join(missing)}; it names {', '.join(header.joint_names)}, which must be "
+            "all joints of the robot (docs/isaac_gym.md)"
+        )
+    order = [header.joint_names.index(joint) for joint in joint_names]
     _check(rows, name)
     problems = list(damaged)
-    if extra := [joint for joint in header.joint_names if joint not in JOINT_NAMES]:
+    if extra := [joint for joint in header.joint_names if joint not in joint_names]:
         problems.append(Problem("left_out", f"{name} has unknown joints, which are left out: {', '.join(extra)}"))
     setpoint = np.zeros((len(rows), len(SETPOINT_FIELDS)))
     for column, command in enumerate(header.commands):
@@ -101,6 +112,7 @@ def run_of_rows(header: Header, rows: RolloutRows, name: str, damaged: tuple[Pro
     force = specific_force(orientation, np.where(starts[:, None], 0.0, acceleration))
     rate = into_body(orientation, angular)
     return Run(
+        joint_names,
         JointRecord(time, time, position, velocity, np.full_like(position, np.nan)),
         ImuRecord(time, time, orientation, rate, force),
         TargetRecord(time, time, target),
@@ -108,7 +120,7 @@ def run_of_rows(header: Header, rows: RolloutRows, name: str, damaged: tuple[Pro
         OdometryRecord(time, time, place, orientation, into_body(orientation, linear), rate),
         period=header.period,
         starts=time[starts],
-        notes=RecordingNotes(robot=header.robot),
+        notes=notes,
         problems=tuple(problems),
     )
 

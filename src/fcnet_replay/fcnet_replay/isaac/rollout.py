@@ -24,12 +24,12 @@ from fcnet_replay.run import Run
 
 HEADER, STATE = b"FCRH", b"FCRS"
 PREFIX, CHECKSUM = struct.Struct("<4sI"), struct.Struct("<I")
-LARGEST = 1 << 27  # [B] of a file, 128 MiB: two and a half hours of a robot at 50 Hz
+LARGEST = 1 << 27  # [B] of a file, 128 MiB: two and a half hours of 12 joints at 50 Hz
 LONGEST_PAYLOAD = 65536
 MOST_BROKEN = 10_000  # frames; bounds the time for a file
 
 
-def read_rollout(path: Path) -> Run:
+def read_rollout(path: Path, joint_names: tuple[str, ...] = ()) -> Run:
     """Read a file, up to an incomplete last frame and without damaged frames; a problem gives the lost bytes.
 
     Raises ReplayError if the file is too large or has no usable rows, and OSError if it cannot be opened.
@@ -57,7 +57,7 @@ def read_rollout(path: Path) -> Run:
         if broken > MOST_BROKEN:
             raise ReplayError(f"{name} is damaged all over; restore it from another copy or record again")
     damaged = Problem("damaged", f"{lost} bytes of {path} are damaged or cut off and were left out; the rest is whole")
-    return run_of_rows(header, np.frombuffer(rows, header.row_type()), name, (damaged,) if lost else ())
+    return run_of_rows(header, np.frombuffer(rows, header.row_type()), name, joint_names, (damaged,) if lost else ())
 
 
 def frame_at(content: bytes, place: int) -> tuple[bytes, bytes]:

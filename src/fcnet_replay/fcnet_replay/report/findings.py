@@ -17,7 +17,6 @@ from fcnet_replay.report.frame import LEVELS, ReportFinding
 MUCH_TIME = 0.05  # share of time at a limit that is reported
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
-SLOW = 0.02  # [s] from state to target, beyond which a cycle of 50 Hz acts on the state before the last
 MOST_PROBLEMS = 8  # in the verdict
 
 good, note, bad = (partial(ReportFinding, level) for level in ("good", "note", "bad"))
@@ -25,7 +24,7 @@ good, note, bad = (partial(ReportFinding, level) for level in ("good", "note", "
 
 def findings(evaluation: ReplayEvaluation) -> list[ReportFinding]:
     """Return the verdict, most severe findings first."""
-    found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation.figures["timing"])]
+    found = [*_bag(evaluation), *_policies(evaluation), *_robot(evaluation), *_timing(evaluation)]
     return sorted(dict.fromkeys(found), key=lambda finding: list(LEVELS).index(finding.level))
 
 
@@ -106,7 +105,8 @@ def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
         yield note("How well commands were followed is not known: the bag has no odom.", "no_odom")
 
 
-def _timing(timing: dict[str, Any]) -> Iterator[ReportFinding]:
+def _timing(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
+    timing, periods = evaluation.figures["timing"], [replay.period for replay in evaluation.replays]
     for topic, delay in timing["start_delay_s"].items():
         if delay is not None and delay > LATE_START:
             why = "other messages show that the robot was already running. The recorder subscribed late."
@@ -120,7 +120,7 @@ def _timing(timing: dict[str, Any]) -> Iterator[ReportFinding]:
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:
         sentence = f"99 % of the targets left within {1e3 * latency:.1f} ms of their state."
-        yield (note if latency > SLOW else good)(sentence, "latency")
+        yield (note if latency > min(periods, default=np.inf) else good)(sentence, "latency")
 
 
 def summary(evaluation: ReplayEvaluation) -> str:

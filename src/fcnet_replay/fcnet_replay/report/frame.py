@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 from fcnet_core.arrays import Array
 from fcnet_core.document import Page, text
 from fcnet_core.document.plots import Line, Plot, Plots
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.report.signals import Signals
 
 LEVELS = {"bad": "problem", "note": "note", "good": "ok"}  # of a finding, most severe first, and the shown word
@@ -49,7 +48,7 @@ class TimePlots:
     def of_joints(self, height: int, lines: Callable[[int], Sequence[Line]], unit_right: str = "") -> Iterator[str]:
         """Yield the HTML of a plot for each joint, in columns. lines: of a joint, by its index."""
         yield '<div class="columns">'
-        for joint, name in enumerate(JOINT_NAMES):
+        for joint, name in enumerate(self.signals.run.joint_names):
             yield self.plot(joint_title(name), "rad", lines(joint), height, unit_right=unit_right)
         yield "</div>"
 

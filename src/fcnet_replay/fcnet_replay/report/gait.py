@@ -26,6 +26,7 @@ MODE_COLOURS = {
 }
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
 WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
+NO_LEGS = "Contacts are not known: the robot's file describes no legs."
 ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
 
 
@@ -36,17 +37,18 @@ def gait(view: TimePlots) -> Iterator[str]:
     for name, spans in modes.items():
         bars.append(Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)))
     rows += ["mode"] if modes else []
-    if signals.has_torque:
+    known = signals.has_legs and signals.has_torque
+    if known:
         time = np.sort(signals.joint_time)
         for leg, name in enumerate(LEGS):
             bars.append(Bars("in contact", spans_of(time, signals.contact[:, leg]), 1, len(rows)))
             rows.append(name)
-    yield text(ESTIMATED if signals.has_torque else WITHOUT)
+    yield text(ESTIMATED if known else WITHOUT if signals.has_legs else NO_LEGS)
     ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
     yield view.plots.element(
         Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=GROUP, height=height)
     )
-    if not signals.has_torque:
+    if not known:
         return
     figures = gait_figures(signals)
     if figures is None:

@@ -9,7 +9,6 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.document import table, text
 from fcnet_core.document.plots import Line, Plot
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_core.rotation import GRAVITY, roll_pitch_yaw, tilt
 from fcnet_replay.metrics import (
     AXES,
@@ -38,8 +37,9 @@ NO_TORQUE = "the run has no torques"
 
 def motion_sections(view: TimePlots) -> list[Section]:
     """Return the sections on playback, gait, path, velocity, height and attitude, joints, and power."""
+    scene = [playback(view)] if view.signals.has_legs else []
     return [
-        ("Playback", [text(_about(view.signals)), playback(view)]),
+        ("Playback" if scene else "Plots", [text(_about(view.signals)), *scene]),
         ("Gait and contacts", list(gait(view))),
         ("Path", list(_path(view))),
         ("Velocity, commanded and measured", list(_velocity(view))),
@@ -60,10 +60,11 @@ def _about(signals: Signals) -> str:
     )
     known = len(signals.run.odometry.known("position").stamp)
     place = "" if known else f" The robot walks on the spot, because {NO_ODOM}."
-    return (
-        "Drag over a part of a plot to see it larger in all of them, double-click to see all again; a click takes the "
-        f"robot to that time. {points} The playback has {rate(signals):.0f} poses a second.{place}"
-    )
+    zoom = "Drag over a part of a plot to see it larger in all of them, double-click to see all again"
+    if not signals.has_legs:
+        return f"{zoom}. {points} There is no playback: the robot's file describes no legs."
+    poses = f"The playback has {rate(signals):.0f} poses a second."
+    return f"{zoom}; a click takes the robot to that time. {points} {poses}{place}"
 
 
 def _path(view: TimePlots) -> Iterator[str]:
@@ -108,12 +109,12 @@ def _body(view: TimePlots) -> Iterator[str]:
         tilt(run.imu.orientation),
     )
     commanded_time, commanded = _commanded_pose(signals)
-    tilt_cells, height_cells = (
-        numbers(quantiles(values), QUANTILES, form)
-        for values, form in ((np.degrees(leaning), ".1f"), (signals.height, ".3f"))
-    )
-    yield table(["", *QUANTILES.values()], [["tilt [°]", *tilt_cells], ["height [m]", *height_cells]])
-    pairs = [("Height", "m", METRE, signals.joint_time, signals.height, robot.nominal_height + commanded[:, 0])]
+    rows, pairs = [["tilt [°]", *numbers(quantiles(np.degrees(leaning)), QUANTILES, ".1f")]], []
+    if signals.has_legs:
+        rows.append(["height [m]", *numbers(quantiles(signals.height), QUANTILES, ".3f")])
+        height = robot.nominal_height + commanded[:, 0]
+        pairs.append(("Height", "m", METRE, signals.joint_time, signals.height, height))
+    yield table(["", *QUANTILES.values()], rows)
     for column, name in enumerate(("Roll", "Pitch")):
         measured, wanted = np.degrees(attitude[:, column]), np.degrees(commanded[:, 1 + column])
         pairs.append((name, "°", DEGREE, imu_time, measured, wanted))
@@ -146,7 +147,7 @@ def _joints(view: TimePlots) -> Iterator[str]:
     else:
         yield text(f"Torque is not known: {NO_TORQUE}.")
     rows = []
-    for joint, name in enumerate(JOINT_NAMES):
+    for joint, name in enumerate(run.joint_names):
         cells = [joint_title(name), number(root_mean_square(error[:, joint]), ".3f")]
         if signals.has_torque:
             limit = float(robot.torque_limit[joint])
@@ -185,16 +186,18 @@ def _power(view: TimePlots) -> Iterator[str]:
     if (cost := cost_of_transport(signals)) is not None:
         yield text(f"Cost of transport while walking: {cost:.2f}.")
     lines = [view.line("power", signals.joint_time, power, MEASURED, WATT)]
-    yield view.plot("Power", "W", lines, height=190, limits=[(LIMIT, signals.robot.safety.max_power)], zero=True)
+    most = signals.robot.safety.max_power
+    limits = [(LIMIT, most)] if np.isfinite(most) else []
+    yield view.plot("Power", "W", lines, height=190, limits=limits, zero=True)
 
 
 def cost_of_transport(signals: Signals) -> float | None:
     """Return the positive mechanical work of the joints per weight and distance, while walking.
 
-    None without odom, or if the robot walks less than 0.5 m.
+    None without odom or a known mass, or if the robot walks less than 0.5 m.
     """
     joints, odometry = signals.run.joints, signals.run.odometry.known("velocity")
-    if len(odometry.stamp) < 2:
+    if len(odometry.stamp) < 2 or not signals.has_legs:
         return None
     order, time, dt = signals.order, signals.joint_time[signals.order], signals.walking_time
     speed = np.interp(time, signals.at(odometry.stamp), np.hypot(*odometry.velocity[:, :2].T))

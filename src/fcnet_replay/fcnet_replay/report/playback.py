@@ -12,7 +12,6 @@ import numpy as np
 from fcnet_core.document import Page, scene
 from fcnet_core.document.plots import Plots
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.robot import LEGS
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.report.frame import GROUP, TimePlots
 from fcnet_replay.report.signals import HOLD, Signals
@@ -82,7 +81,7 @@ def _poses(signals: Signals) -> dict[str, Any]:
         fresh = known & (time - stamp[found] <= 5 * HOLD)
         place = np.where(fresh[:, None], odometry.position[found], np.nan)
         turn = np.where(fresh[:, None, None], matrix_from_xyzw(odometry.orientation[found]), turn)
-    target = signals.target[row].reshape(-1, len(LEGS), 3)
+    target = signals.target[row][:, signals.robot.leg_rows]
     return {
         "period": period,
         "place": place,

@@ -12,7 +12,7 @@ from fcnet_core.document.plots import Grid
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
-from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
+from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.run import Run, newest
 
@@ -106,9 +106,14 @@ class Signals:
             return matrix_from_xyzw(orientation / length)
 
     @cached_property
+    def has_legs(self) -> bool:
+        """Whether the robot's file describes legs, from which points, height and contacts follow."""
+        return bool(self.robot.legs and self.robot.primitives)
+
+    @cached_property
     def points(self) -> Array:
         """Hip axes, thigh axes, knees and feet (N, 4, 4, 3) [m] in the trunk's frame."""
-        return LegKinematics(self.robot).points(self.run.joints.position.reshape(-1, len(LEGS), 3))
+        return LegKinematics(self.robot).points(self.run.joints.position[:, self.robot.leg_rows])
 
     @cached_property
     def height(self) -> Array:
@@ -150,19 +155,18 @@ class Signals:
     @cached_property
     def contact(self) -> Mask:
         """Estimated contacts of the feet (N, 4) in the order of the states' stamps."""
-        joints, imu = self.run.joints, self.run.imu
-        raw = ContactEstimator(self.robot).feet(
-            joints.position, joints.velocity, joints.effort, imu.angular_velocity[self.imu_row], self.rotation[:, 2]
-        )
+        joints, rate, rows = self.run.joints, self.run.imu.angular_velocity[self.imu_row], self.robot.leg_rows.ravel()
+        position, velocity, effort = (values[:, rows] for values in (joints.position, joints.velocity, joints.effort))
+        raw = ContactEstimator(self.robot).feet(position, velocity, effort, rate, self.rotation[:, 2])
         time, raw = self.joint_time[self.order], raw[self.order]
         return np.column_stack([_without_short(time, raw[:, leg]) for leg in range(len(LEGS))])
 
     @cached_property
     def target(self) -> Array:
-        """Position targets (N, 12) [rad] in effect at the joint states; NaN without a target."""
+        """Position targets (N, J) [rad] in effect at the joint states; NaN without a target."""
         sent = self.run.targets
         if not len(sent.stamp):
-            return np.full((len(self.joint_time), len(JOINT_NAMES)), np.nan)
+            return np.full_like(self.run.joints.position, np.nan)
         row = newest(sent.stamp, self.run.joints.stamp)
         age = self.run.joints.stamp - sent.stamp[np.maximum(row, 0)]
         return np.where(((row >= 0) & (age <= HOLD))[:, None], sent.position[np.maximum(row, 0)], np.nan)

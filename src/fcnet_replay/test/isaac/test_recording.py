@@ -57,7 +57,7 @@ def write(tmp_path, rollout_writer):
 @pytest.mark.parametrize("names", [JOINT_NAMES, JOINT_NAMES[::-1], ("tail_joint", *JOINT_NAMES[5:], *JOINT_NAMES[:5])])
 def test_another_order_of_joints_means_the_same(write, names):
     angles = [JOINT_NAMES.index(name) / 10 if name in JOINT_NAMES else 9.0 for name in names]
-    recording = read_recording(write([angles], names))
+    recording = read_recording(write([angles], names), joint_names=JOINT_NAMES)
     np.testing.assert_allclose(recording.joints.position[0], np.arange(12) / 10, atol=1e-6)
     assert [problem.kind for problem in recording.problems] == ["left_out"] * ("tail_joint" in names)
 

@@ -13,10 +13,16 @@ import torch
 import yaml
 
 from fcnet_core.errors import FcnetError, ReplayError
+from fcnet_core.robot import load_robot
 from fcnet_replay.isaac import arrays as array_files
-from fcnet_replay.isaac import read_recording
+from fcnet_replay.isaac import read_recording as read_any_recording
 
+JOINTS = load_robot("aliengo").joint_names
 ORDER = [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]
+
+
+def read_recording(path, mapping=None):
+    return read_any_recording(path, mapping, JOINTS)
 
 
 @pytest.fixture
@@ -130,7 +136,8 @@ def test_velocities_in_the_body_are_the_default_of_legged_gyms_own_names(tmp_pat
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"dof_names": None}, "the joints FR_hip_joint, "),
+        ({"dof_names": None}, "joint_names"),
+        ({"dof_names": np.array([f"leg_{index}" for index in range(12)])}, "lacks the joints FR_hip_joint, "),
         ({"dof_vel": None}, "has no 'dof_vel' (joint velocity)"),
         ({"dt": None}, "has no 'dt' (period)"),
         ({"dt": np.zeros(0)}, "period"),

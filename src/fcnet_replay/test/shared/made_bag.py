@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,10 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
 from fcnet_core.observation import PolicyStep, assemble_observation
 from fcnet_core.policy import load_policy
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot
 
 Array = npt.NDArray[np.float64]
 TYPES = get_typestore(Stores.ROS2_JAZZY)
-NAMES = list(JOINT_NAMES)
 STEP_TYPE = names.POLICY_STEP.type
 EPOCH = 1_700_000_000.0  # [s] when the made-up walk begins
 MODE, STEPS = (topic.of(names.CONTROLLER).name for topic in (names.MODE, names.POLICY_STEP))
@@ -45,13 +44,13 @@ Messages = list[tuple[float, str, Any]]  # time of arrival since the beginning o
 
 @dataclass
 class MadeBag:
-    """seconds of walk; rate [Hz] of the states. error [rad]: added to every target that is sent; gap: (from, to) [s]
-    without states; late: how many joint states are received 0.1 s after their stamp; roll [rad] of the trunk; effort
-    [Nm] of every joint; slow [m/s]: by how much the robot is slower than commanded; without: topics left out; edit:
-    changes the messages.
+    """model: whose targets are sent; None: the stand pose, without steps. seconds of walk; rate [Hz] of the states.
+    error [rad]: added to every target that is sent; gap: (from, to) [s] without states; late: how many joint states are
+    received 0.1 s after their stamp; roll [rad] of the trunk; effort [Nm] of every joint; slow [m/s]: by how much the
+    robot is slower than commanded; without: topics left out; edit: changes the messages.
     """
 
-    model: PolicyModel
+    model: PolicyModel | None
     robot: Robot
     seconds: float = 4.0
     rate: float = 250.0
@@ -93,12 +92,12 @@ class MadeBag:
         return times if self.gap is None else times[(times < self.gap[0]) | (times >= self.gap[1])]
 
     def _messages(self) -> Messages:
-        roll = _quaternion(self.roll)
+        roll, joint_names = _quaternion(self.roll), list(self.robot.joint_names)
         found: Messages = [(0.0, MODE, text(Mode.WALKING.value))]
         for index, time in enumerate(self.state_times().tolist()):
             position, velocity = self._joints(time)
-            effort, delay = np.full(12, self.effort), 0.1 if index < self.late else 0.001
-            joints = {"name": NAMES, "position": position, "velocity": velocity, "effort": effort}
+            effort, delay = np.full(len(position), self.effort), 0.1 if index < self.late else 0.001
+            joints = {"name": joint_names, "position": position, "velocity": velocity, "effort": effort}
             imu = {"angular_velocity": {"x": 0.1}, "linear_acceleration": {"z": 9.81}, "orientation": roll}
             place = {"position": {"z": 0.36}, "orientation": roll}
             speed = {"linear": {"x": 0.5 - self.slow}}
@@ -111,11 +110,14 @@ class MadeBag:
 
     def _steps(self) -> Messages:
         """Targets as a controller would have sent them, one cycle after the other."""
+        if self.model is None:
+            names, pose = self.robot.joint_names[::-1], self.robot.stand_pose[::-1] + self.error
+            return [_targets(time, pose, names) for time in np.arange(0.02, self.seconds, 0.02).tolist()]
         policy, period = load_policy(self.model), 1.0 / self.model.card.control_rate
         shaper = self.model.command_shaper()
         orientation = np.array(list(_quaternion(self.roll).values()))
         times, last, sent_at = self.state_times(), self.robot.stand_pose, 0.001
-        found: Messages = [_targets(sent_at, last)]
+        found: Messages = [_targets(sent_at, last, self.robot.joint_names)]
         for step, cycle in enumerate(np.arange(period, self.seconds, period).tolist()):
             seen = float(times[np.searchsorted(times, cycle - 0.003, side="right") - 1])
             command = shaper.step(np.array([0.5, *[0.0] * 8]))[0]
@@ -127,12 +129,12 @@ class MadeBag:
             sent_at = cycle + 0.002
             stamps = EPOCH + sent_at, EPOCH + previous, EPOCH + seen, EPOCH + seen
             values = PolicyStep(*stamps, step == 0, command).vector()
-            found.append(_targets(sent_at, last))
+            found.append(_targets(sent_at, last, self.robot.joint_names))
             found.append((sent_at + 0.001, STEPS, message(STEP_TYPE, {"data": values})))
         return found
 
     def _joints(self, time: float) -> tuple[Array, Array]:
-        phase = 2 * np.pi * 2.5 * time + np.arange(12)
+        phase = 2 * np.pi * 2.5 * time + np.arange(len(self.robot.joint_names))
         return self.robot.stand_pose + 0.1 * np.sin(phase), 0.1 * 2 * np.pi * 2.5 * np.cos(phase)
 
 
@@ -185,7 +187,7 @@ def _quaternion(roll: float) -> dict[str, float]:
     return {"x": np.sin(roll / 2), "y": 0.0, "z": 0.0, "w": np.cos(roll / 2)}
 
 
-def _targets(time: float, positions: Array) -> tuple[float, str, Any]:
+def _targets(time: float, positions: Array, names: Sequence[str]) -> tuple[float, str, Any]:
     point = message("trajectory_msgs/msg/JointTrajectoryPoint", {"positions": positions})
-    trajectory = {"joint_names": NAMES, "points": [point]}
+    trajectory = {"joint_names": list(names), "points": [point]}
     return time + 0.001, TARGETS, stamped(TARGETS, time, trajectory)

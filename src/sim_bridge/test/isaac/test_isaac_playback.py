@@ -14,7 +14,7 @@ import rollout_writer
 from ros_harness import assert_refused, processes, ros_arguments
 from sensor_msgs.msg import Imu
 
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import JOINT_NAMES, load_robot
 from fcnet_replay.isaac import read_recording
 from fcnet_ros.topics import IMU
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, summary_text
@@ -109,7 +109,7 @@ def read_joints(environment):
 
 @pytest.fixture
 def source():
-    source = LiveSource("127.0.0.1:0", "aliengo")
+    source = LiveSource("127.0.0.1:0", load_robot("aliengo"))
     yield source
     source.close()
 
@@ -128,7 +128,7 @@ def write(writer, angle=0.0):
 @pytest.mark.parametrize("address", ["127.0.0.1:999999", "127.0.0.1", "192.0.2.1:9870", "127.0.0.1:TAKEN"])
 def test_an_address_that_cannot_be_is_refused_with_a_sentence(source, address):
     with pytest.raises(ValueError, match="free port"):
-        LiveSource(address.replace("TAKEN", str(source.port)), "aliengo")
+        LiveSource(address.replace("TAKEN", str(source.port)), load_robot("aliengo"))
 
 
 def test_live_states_come_one_by_one(source, writer):

@@ -1,0 +1,60 @@
+"""Robots with other joints than a quadruped of 12: bags, runs, reports and data sets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_bag import MadeBag, stood_before
+from page_reader import PageReader
+
+from fcnet_core.errors import ReplayError
+from fcnet_core.robot import load_robot
+from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.evaluation import evaluate_bag
+from fcnet_replay.read_run import read_run
+from fcnet_replay.report.page import page
+
+ROBOTS = Path(__file__).parents[3] / "fcnet_core" / "test" / "shared" / "robots"
+ERROR = 0.01  # [rad]
+
+
+@pytest.fixture(params=["biped", "tailed"])
+def other(request):
+    """A robot of 8 joints without legs of a quadruped, and one of 13 with them."""
+    return load_robot(ROBOTS / f"{request.param}.yaml")
+
+
+@pytest.fixture
+def bag(other, tmp_path):
+    """Its bag: targets name the joints in the reverse order."""
+    return MadeBag(None, other, seconds=2.0, rate=100.0, error=ERROR, edit=stood_before).write(tmp_path / "walk")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_has_the_joints_of_the_robot_or_else_those_of_its_joint_states(other, bag, known) -> None:
+    run = read_run(open_bag(bag), joint_names=other.joint_names if known else ())
+    assert run.joint_names == other.joint_names
+    assert run.joints.position.shape == (200, len(other.joints))
+    np.testing.assert_allclose(run.targets.position, np.tile(other.stand_pose + ERROR, (99, 1)))
+    with pytest.raises(ReplayError, match="has the joints"):
+        run.check_robot(load_robot("aliengo"))
+
+
+def test_joints_that_the_messages_lack_are_named(bag) -> None:
+    with pytest.raises(ReplayError, match="200 messages of /joint_states left out: they lack a_wheel"):
+        read_run(open_bag(bag), joint_names=("a_wheel",))
+
+
+def test_its_report_has_legs_and_contacts_if_the_robot_has_legs(other, bag) -> None:
+    evaluation = evaluate_bag(bag, robot_name=str(ROBOTS / f"{other.name}.yaml"))
+    motion = evaluation.figures["motion"]
+    assert list(motion["torque_of_limit"]) == list(other.joint_names)
+    assert motion["joint_tracking_error_rad"] == pytest.approx(np.hypot(ERROR, 0.1 / np.sqrt(2)), rel=0.02)
+    words = PageReader(page(evaluation)).words
+    assert {"Gait and contacts", "Tilt", "Power"} <= set(words)
+    assert ("Playback" in words) == ("in contact" in words) == ("Height" in words) == bool(other.legs)
+    assert sum(name.removesuffix("_joint").replace("_", " ") in words for name in other.joint_names) == len(
+        other.joints
+    )
