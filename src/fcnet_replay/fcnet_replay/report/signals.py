@@ -155,9 +155,9 @@ class Signals:
     @cached_property
     def contact(self) -> Mask:
         """Estimated contacts of the feet (N, 4) in the order of the states' stamps."""
-        joints, rate, rows = self.run.joints, self.run.imu.angular_velocity[self.imu_row], self.robot.leg_rows.ravel()
-        position, velocity, effort = (values[:, rows] for values in (joints.position, joints.velocity, joints.effort))
-        raw = ContactEstimator(self.robot).feet(position, velocity, effort, rate, self.rotation[:, 2])
+        joints, rate = self.run.joints, self.run.imu.angular_velocity[self.imu_row]
+        estimator = ContactEstimator(self.robot)
+        raw = estimator.feet(joints.position, joints.velocity, joints.effort, rate, self.rotation[:, 2])
         time, raw = self.joint_time[self.order], raw[self.order]
         return np.column_stack([_without_short(time, raw[:, leg]) for leg in range(len(LEGS))])
 

@@ -53,8 +53,6 @@ def test_its_report_has_legs_and_contacts_if_the_robot_has_legs(other, bag) -> N
     assert list(motion["torque_of_limit"]) == list(other.joint_names)
     assert motion["joint_tracking_error_rad"] == pytest.approx(np.hypot(ERROR, 0.1 / np.sqrt(2)), rel=0.02)
     words = PageReader(page(evaluation)).words
-    assert {"Gait and contacts", "Tilt", "Power"} <= set(words)
-    assert ("Playback" in words) == ("in contact" in words) == ("Height" in words) == bool(other.legs)
-    assert sum(name.removesuffix("_joint").replace("_", " ") in words for name in other.joint_names) == len(
-        other.joints
-    )
+    assert {"Gait and contacts", "Height and attitude", "power [W]"} <= set(words)
+    assert ("Playback" in words) == ("duty" in words) == ("height [m]" in words) == bool(other.legs)
+    assert {name.removesuffix("_joint").replace("_", " ") for name in other.joint_names} <= set(words)
