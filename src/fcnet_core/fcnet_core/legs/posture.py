@@ -153,6 +153,10 @@ class Posture:
         """Return the present position targets (N,) [rad] in a mode without a policy."""
         return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
 
+    def largest_error(self, measured: Array) -> float:
+        """Return the maximum difference [rad] between joints (N,) and the stand pose on this ground."""
+        return float(self._errors(measured).max())
+
     def _turn_over(self, period: float, state: MeasuredState) -> None:
         """Advance while recovering; once upright, stand up."""
         assert self._righting is not None
@@ -190,7 +194,7 @@ class Posture:
         self._begin(mode, target, STANDING, 0.0, blend if mode is Mode.STANDING_UP else blend + down)
 
     def _arrive_standing(self, measured: Array) -> None:
-        error = np.abs(measured - self._path.pose(STANDING))
+        error = self._errors(measured)
         if error.max() <= STAND_TOLERANCE:
             self.mode = Mode.STANDING
         elif self._elapsed >= self._motion.duration + SETTLING_TIME:
@@ -199,6 +203,9 @@ class Posture:
                 f"standing up stalled: {self._robot.joint_names[worst]} is {error[worst]:.2f} rad from the stand pose; "
                 "free the legs and check that the motors have power"
             )
+
+    def _errors(self, measured: Array) -> Array:
+        return np.abs(measured - self._path.pose(STANDING))
 
     def _refuse_in_fault(self) -> None:
         if self.mode is Mode.FAULT:
