@@ -22,7 +22,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.names import CONTROLLER
-from fcnet_ros.messages import Gains
+from fcnet_ros.targets import Gains
 from fcnet_ros.topics import (
     CMD_POSE,
     CMD_VEL,

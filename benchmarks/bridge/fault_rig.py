@@ -23,7 +23,7 @@ from std_msgs.msg import String
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.names import CONTROLLER, DIAGNOSTICS, MODE, ROBOT_FAULT
 from fcnet_core.robot import Robot
-from fcnet_ros.messages import Gains
+from fcnet_ros.targets import Gains
 from fcnet_ros.topics import JOINT_GAINS, LATCHED
 from unitree_lowlevel.codec import JOINTS, MOTORS
 from unitree_lowlevel.fake_board.faults import BoardFaults

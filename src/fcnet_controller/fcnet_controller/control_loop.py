@@ -17,7 +17,7 @@ from fcnet_core.control.controller import Controller
 from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.names import SECOND, Mode
 from fcnet_ros.health import LoopStatistics
-from fcnet_ros.messages import StateReceiver
+from fcnet_ros.state_messages import StateReceiver
 from fcnet_ros.targets import TargetPublisher
 
 FRESH = 0.0003  # [s] a state younger than this at the deadline is used immediately

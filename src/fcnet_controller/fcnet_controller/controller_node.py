@@ -34,7 +34,7 @@ from fcnet_core.policy import load_policy
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_core.robot import load_robot
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics
-from fcnet_ros.messages import Gains, StateBuffer, StateReceiver
+from fcnet_ros.local_socket import LocalSender, socket_name
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import (
     SUCCESS,
@@ -48,7 +48,8 @@ from fcnet_ros.program import (
     transition,
 )
 from fcnet_ros.publisher_identity import is_own
-from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
+from fcnet_ros.state_messages import StateBuffer, StateReceiver
+from fcnet_ros.targets import Gains, TargetPublisher
 from fcnet_ros.topics import (
     CMD_POSE,
     CMD_VEL,
@@ -74,13 +75,14 @@ INACTIVE = "the controller is not active; configure and activate it, or start it
 
 
 def load_controller(
-    given: ControllerParameters, state: StateBuffer, statistics: LoopStatistics, kind: type[Controller] = Controller
-) -> tuple[Controller, PolicyModel]:
-    """Return a controller of this class, its policy compiled and cold, and the model; `state` is the newest state.
+    given: ControllerParameters, statistics: LoopStatistics, kind: type[Controller] = Controller
+) -> tuple[Controller, StateBuffer, PolicyModel]:
+    """Return a controller of this class, its policy compiled and cold, the buffer of the newest state, and the model.
 
     Raises ValueError if robot file, model and parameters do not fit together.
     """
     robot = load_robot(given.robot)
+    state = StateBuffer(robot.joint_names, given.state_timeout, given.simulated_time)
     model = load_model(policy_path(robot.name, given.policy))
     check_robot(model, robot)
     limiter, policy = JointLimiter(robot, 1.0 / given.control_rate), load_policy(model, given.runtime)
@@ -89,7 +91,7 @@ def load_controller(
     durations = (given.stand_up_time, given.lie_down_time, given.cmd_vel_timeout, given.state_timeout)
     controller = kind(robot, state, runner, *durations, given.follows_targets)
     controller.commands.set_style(*given.style)
-    return controller, model
+    return controller, state, model
 
 
 class AutoStart:
@@ -253,17 +255,15 @@ class ControllerNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _load(self) -> Controller:
-        given = self._settings
         self._statistics = LoopStatistics("wake", "step", "response")
-        self._state = StateBuffer(given.state_timeout, given.simulated_time)
-        controller, self._model = load_controller(given, self._state, self._statistics, self.controller_type)
+        controller, self._state, self._model = load_controller(self._settings, self._statistics, self.controller_type)
         return controller
 
     def _connect(self, controller: Controller) -> None:
         """Create the topics of robot and operators; no targets are sent before the loop starts."""
         self._receiver = StateReceiver(self, self._state)
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
-        self._publisher = TargetPublisher(self, local=local)
+        self._publisher = TargetPublisher(self, self._model.card.joint_names, local=local)
         period = 1.0 / self._rate
         self._pace: Pace = (
             SimulatedPace(controller, self._receiver, self._statistics, period, self._publisher)

@@ -20,7 +20,6 @@ from fcnet_controller.parameters import ControllerParameters
 from fcnet_core.names import CONTROLLER, Mode
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.health import LoopStatistics
-from fcnet_ros.messages import StateBuffer
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.topics import JOINT_GAINS, JOINT_TRAJECTORY, ROBOT_FAULT, TARGET_OWNER, TARGET_REFUSAL
 
@@ -54,7 +53,7 @@ def test_unusable_parameters_are_refused_by_name(make_node, request, given, name
     overrides = [Parameter(name, value=value) for name, value in values.items()]
     node = make_node("controller", parameter_overrides=overrides)
     with pytest.raises((ValueError, OSError), match=named):
-        load_controller(declare_fixed_parameters(node, ControllerParameters), StateBuffer(1.0), LoopStatistics())
+        load_controller(declare_fixed_parameters(node, ControllerParameters), LoopStatistics())
 
 
 def test_a_refusal_when_starting_or_configuring_ends_the_process_with_one_line(start):

@@ -32,8 +32,8 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.policy_replay import walk_over_states
-from fcnet_ros.messages import StateBuffer
 from fcnet_ros.serialized import seconds
+from fcnet_ros.state_messages import StateBuffer
 
 RATE = 50.0
 START = 1_795_248_733_266_570_334  # [ns]
@@ -139,7 +139,7 @@ class Replay(StepReplay):
 
     def __init__(self, bag, robot, model) -> None:
         self.reasons: list[str] = []
-        limiter, state = JointLimiter(robot, 1.0 / RATE), StateBuffer(STATE_TIMEOUT)
+        limiter, state = JointLimiter(robot, 1.0 / RATE), StateBuffer(robot.joint_names, STATE_TIMEOUT)
         runner = PolicyRunner(load_policy(model), model.command_shaper(), limiter)
         self.core = RecordingController(robot, state, runner, follows_targets=False)
         super().__init__(self.core, state, model, bag.run, self.reasons.append)

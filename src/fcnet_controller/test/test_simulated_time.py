@@ -11,7 +11,7 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.names import SECOND, Mode
 from fcnet_core.observation import SensorReading
-from fcnet_ros.messages import StatePublisher
+from fcnet_ros.state_messages import StatePublisher
 from fcnet_ros.topics import JOINT_TRAJECTORY, RELIABLE
 
 MILLISECOND = SECOND // 1000
@@ -24,7 +24,7 @@ class Simulator(Client):
         super().__init__(domain, "simulator")
         self.answers = []
         self.subscribe(JointTrajectory, JOINT_TRAJECTORY.name, self._take, RELIABLE)
-        self._states = StatePublisher(self.node)
+        self._states = StatePublisher(self.node, robot.joint_names)
         still, upright = np.zeros(12), np.array([0.0, 0.0, 0.0, 1.0])
         self._reading = SensorReading(robot.lie_pose, still, still, upright, np.zeros(3), np.array([0.0, 0.0, 9.81]))
 

@@ -13,15 +13,24 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy.typing as npt
+from builtin_interfaces.msg import Time
+from rclpy.node import Node
+from rosgraph_msgs.msg import Clock
 
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import RefusedCommandError
-from fcnet_core.names import MOTORS
+from fcnet_core.names import MOTORS, SECOND
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import Robot
+from fcnet_ros.ground_truth import OdomPublisher
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.parameters import RecorderParameters, parameter
+from fcnet_ros.program import RecorderGate
+from fcnet_ros.state_messages import StatePublisher
 from fcnet_ros.targets import WAY, WAYS
+from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, ODOM
+
+CLOCK_PERIOD = SECOND // 50  # [ns] between two messages on /clock
 
 
 @dataclass(frozen=True)
@@ -167,11 +176,39 @@ class HardwareInterface(ABC):
         raise NotImplementedError
 
 
+class StateTopics:
+    """Publishes the states of a configured robot and, if it is simulated, /clock and odom. For one thread at a time."""
+
+    def __init__(self, node: Node, hardware: HardwareInterface) -> None:
+        self._hardware, self._node_clock = hardware, node.get_clock()
+        self._states = StatePublisher(node, hardware.robot.joint_names)
+        self._odom = OdomPublisher(node) if hardware.has_trunk_pose else None
+        self._clock = CLOCK.publisher(node) if hardware.has_clock else None
+        self._ticked = 0  # time [ns] of the last message on /clock
+        self.recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]  # awaited by a recorder
+
+    def time(self) -> int:
+        """Return the robot's time [ns]: simulated if it has a clock, wall-clock time otherwise."""
+        return self._hardware.time() if self._hardware.has_clock else int(self._node_clock.now().nanoseconds)
+
+    def publish(self, reading: SensorReading) -> None:
+        """Publish a state."""
+        stamp = self.time()
+        if self._clock is not None and not 0 < stamp - self._ticked < CLOCK_PERIOD:
+            self._ticked = stamp
+            second, nanosecond = divmod(stamp, SECOND)
+            self._clock.publish(Clock(clock=Time(sec=second, nanosec=nanosecond)))
+        if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
+            self._odom.publish(pose, stamp)
+        self._states.publish(reading, stamp)
+
+
 class HardwareLoop:
     """Runs cycles in its own thread at absolute deadlines: take a command, exchange data with the robot, publish.
 
-    take: returns the newest command or None; raises RefusedCommandError. publish: called with each state to publish.
-    on_change: called when the hardware's condition has changed. waits: whether to skip the cycle.
+    take: returns the newest command or None; raises RefusedCommandError. publish: called with each state to publish, of
+    StateTopics. on_change: called when the hardware's condition has changed. gate: until it is open no states are
+    published, without which no controller moves the robot, and hardware that can wait is not read.
     states: number of states read. refused: number of commands not followed; refusal: why the latest was not.
     error: traceback of the error that ended the loop.
     """
@@ -182,7 +219,7 @@ class HardwareLoop:
         take: Callable[[], JointCommand | None],
         publish: Callable[[SensorReading], None],
         on_change: Callable[[], None],
-        waits: Callable[[], bool],
+        gate: RecorderGate,
     ) -> None:
         self.statistics = LoopStatistics("io_period", "io_work")  # between two reads; from wake-up to the end
         self.states = 0
@@ -190,7 +227,7 @@ class HardwareLoop:
         self.refused, self.refusal = 0, ""
         self._hardware = hardware
         self._take, self._publish = take, publish
-        self._on_change, self._waits = on_change, waits
+        self._on_change, self._gate = on_change, gate
         self._unpublished: SensorReading | None = None
         self._exchanged = time.monotonic()
         self._stopping = threading.Event()
@@ -224,7 +261,7 @@ class HardwareLoop:
             due = deadline + hardware.period
             deadline = hardware.wait_until(due)
             self.statistics.misses += max(0, round((deadline - due) / hardware.period))
-            if self._waits():
+            if hardware.can_wait and not self._gate.is_open:
                 continue
             self._cycle()
             if (current := hardware.condition()) != condition:
@@ -249,7 +286,8 @@ class HardwareLoop:
             self._unpublished = reading
         # Only new states: a repeated one would look fresh.
         if self._unpublished is not None and statistics.cycles % self._hardware.cycles_per_state == 0:
-            self._publish(self._unpublished)
+            if self._gate.is_open:
+                self._publish(self._unpublished)
             self._hardware.on_published(self._unpublished)
             self._unpublished = None
         statistics.cycles += 1

@@ -7,33 +7,25 @@ follow joint_trajectory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 import numpy as np
-from builtin_interfaces.msg import Time
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
-from rosgraph_msgs.msg import Clock
 
 from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import FcnetError
-from fcnet_core.names import SECOND
-from fcnet_core.observation import SensorReading
 from fcnet_core.urdf import robot_urdf
-from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters
+from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
-from fcnet_ros.messages import Gains, OdomPublisher, StatePublisher
+from fcnet_ros.local_socket import LocalTargets, socket_name
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
-from fcnet_ros.targets import DdsTargets, LocalTargets, TargetValidator, socket_name
+from fcnet_ros.targets import DdsTargets, Gains, TargetValidator
 from fcnet_ros.topics import (
-    CLOCK,
-    IMU,
     JOINT_GAINS,
-    JOINT_STATES,
-    ODOM,
     ROBOT_DESCRIPTION,
     ROBOT_FAULT,
     TARGET_OWNER,
@@ -44,7 +36,6 @@ from fcnet_ros.topics import (
     temporary_entities,
 )
 
-CLOCK_PERIOD = SECOND // 50  # [ns] between two messages on /clock
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
 
 
@@ -113,29 +104,25 @@ class HardwareNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
-        hardware, take = self._hardware, self._subscribe_targets(parameters, configured)
-        self._states = StatePublisher(self)
-        LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(hardware.robot))
-        self._odom = OdomPublisher(self) if hardware.has_trunk_pose else None
-        self._clock_publisher = CLOCK.publisher(self) if hardware.has_clock else None
-        self._ticked = 0  # time [ns] of the last message on /clock
-        recorded = [JOINT_STATES.name, IMU.name, *([ODOM.name] if self._odom else [])]
-        self._gate = gate = self._gate or RecorderGate(self, recorded, parameters.recorder_timeout)
+        hardware, topics = self._hardware, StateTopics(self, self._hardware)
+        take = self._subscribe_targets(parameters, topics, configured)
+        with suppress(FcnetError):  # a body that is no URDF has no description
+            LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(hardware.robot))
+        self._gate = self._gate or RecorderGate(self, topics.recorded, parameters.recorder_timeout)
         self._state_rate = Rate()
         self.create_timer(PERIOD, self._report_health)
         self._gate_timer = self.create_timer(GATE_PERIOD, self._check_gate)
-        waits = (lambda: not gate.is_open) if hardware.can_wait else lambda: False
-        return HardwareLoop(hardware, take, self._publish, self._changed.trigger, waits)
+        return HardwareLoop(hardware, take, topics.publish, self._changed.trigger, self._gate)
 
     def _subscribe_targets(
-        self, parameters: HardwareParameters, configured: ExitStack
+        self, parameters: HardwareParameters, topics: StateTopics, configured: ExitStack
     ) -> Callable[[], JointCommand | None]:
-        validator = TargetValidator(self._time)
+        validator = TargetValidator(self._hardware.robot.joint_names, topics.time)
         if parameters.targets_over == "dds":
             if self._hardware.takes_gains:
                 JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
             return DdsTargets(self, validator).take
-        self._local = LocalTargets(socket_name(self), validator, self._gains_offered.trigger)
+        self._local = LocalTargets(socket_name(self), validator.command, self._gains_offered.trigger)
         configured.callback(self._local.close)
         return self._local.take
 
@@ -159,23 +146,6 @@ class HardwareNode(LifecycleNode):
         if self._hardware.target_owner is not None:
             self._target_owner.publish("")
 
-    def _publish(self, reading: SensorReading) -> None:
-        """Publish a state, except while waiting for a recorder: without states no controller moves the robot."""
-        if self._gate is None or not self._gate.is_open:
-            return
-        stamp = self._time()
-        if self._clock_publisher is not None and not 0 < stamp - self._ticked < CLOCK_PERIOD:
-            self._ticked = stamp
-            second, nanosecond = divmod(stamp, SECOND)
-            self._clock_publisher.publish(Clock(clock=Time(sec=second, nanosec=nanosecond)))
-        if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
-            self._odom.publish(pose, stamp)
-        self._states.publish(reading, stamp)
-
-    def _time(self) -> int:
-        """Return the robot's time [ns]: simulated if it has a clock, wall-clock time otherwise."""
-        return self._hardware.time() if self._hardware.has_clock else int(self.get_clock().now().nanoseconds)
-
     def _take_local_gains(self) -> None:
         while self._hardware.takes_gains and self._local.gains:
             self._take_gains(self._local.gains.pop())
@@ -183,7 +153,7 @@ class HardwareNode(LifecycleNode):
     def _take_gains(self, content: bytes) -> None:
         malformed = None
         try:
-            kp, kd = Gains.read(content).arrays()
+            kp, kd = Gains.read(content).arrays(self._hardware.robot.joint_names)
         except ValueError as error:
             malformed = str(error)
             kp = kd = np.array(np.nan)  # refused, so that no targets are followed without their gains

@@ -1,4 +1,4 @@
-"""Messages of the control loops, read from and written as the bytes that DDS carries (CDR).
+"""Reading and writing of the bytes that DDS carries (CDR), for the messages of the control loops.
 
 rclpy builds a Python object for every field: 0.2 ms for a JointState, 0.17 ms for a JointTrajectory. Here a message is
 read field by field within bounds, or serialised once by rclpy and then rewritten at the places of its numbers. The
@@ -12,24 +12,20 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from rclpy.serialization import serialize_message
-from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
-from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import MessageError
 from fcnet_core.names import SECOND
 
 MAX_SIZE = 32_768  # [bytes] of a message; the suite's have 0.8 kB at most
-MAX_NAMES = 64  # joints of a message, of which a robot uses 12
+MAX_NAMES = 64  # joints of a message
 MAX_TEXT = 256  # [bytes] of a name
 HEADER = 4  # [bytes] of encapsulation
 BYTE_ORDERS = {b"\0\0": ">", b"\0\1": "<"}
-IMU_NUMBERS = 37  # orientation 4, angular velocity 3, linear acceleration 3, each followed by its covariance of 9
 PLACEHOLDER = 1.2345e300  # multiples of it are found again in a serialised message
 _STAMP = struct.Struct("=iI")
 
@@ -122,60 +118,18 @@ def seconds(stamp: int) -> float:
     return second + 1e-9 * nanosecond
 
 
-class JointsMessage(NamedTuple):
-    """A JointState. stamp [ns]; names: the same object as long as the names are the same."""
-
-    stamp: int
-    names: tuple[str, ...]
-    position: Array
-    velocity: Array
-    effort: Array
-
-
-class TrajectoryMessage(NamedTuple):
-    """A JointTrajectory of one point. stamp [ns]; names: the same object as long as the names are the same."""
-
-    stamp: int
-    names: tuple[str, ...]
-    positions: Array
-    velocities: Array
-    efforts: Array
-
-
-class ImuMessage(NamedTuple):
-    """An Imu without its covariances. stamp [ns]; orientation x, y, z, w."""
-
-    stamp: int
-    orientation: Array
-    angular_velocity: Array
-    linear_acceleration: Array
-
-
-class JointMessageReader:
-    """Reads JointState or JointTrajectory messages of one topic. Names that are the same again are not decoded again.
-
-    All methods raise MessageError.
-    """
+class NamesReader:
+    """Reads the header and the joint names of the messages of one topic. Same names again are not decoded again."""
 
     def __init__(self) -> None:
         self._content: bytes | None = None
         self._names: tuple[str, ...] = ()
 
-    def read_joints(self, content: bytes) -> JointsMessage:
-        """Read a JointState."""
-        reader, stamp, names = self._begin(content)
-        return JointsMessage(stamp, names, reader.doubles(), reader.doubles(), reader.doubles())
+    def read(self, content: bytes) -> tuple[CdrReader, int, tuple[str, ...]]:
+        """Return the reader behind the names, the stamp [ns] and the names, the same object while they are the same.
 
-    def read_trajectory(self, content: bytes) -> TrajectoryMessage:
-        """Read a JointTrajectory, which must have exactly one point."""
-        reader, stamp, names = self._begin(content)
-        if (points := reader.count()) != 1:
-            raise MessageError(f"a trajectory of {points} points is ignored; send exactly one")
-        positions, velocities, _accelerations, efforts = (reader.doubles() for _ in range(4))
-        return TrajectoryMessage(stamp, names, positions, velocities, efforts)
-
-    def _begin(self, content: bytes) -> tuple[CdrReader, int, tuple[str, ...]]:
-        """Return the reader behind header and names, the stamp [ns] and the names."""
+        Raises MessageError.
+        """
         reader = CdrReader(content)
         stamp = reader.stamp()
         reader.text()
@@ -187,15 +141,6 @@ class JointMessageReader:
             self._names = reader.names()
             self._content = content[begin : reader.at]
         return reader, stamp, self._names
-
-
-def read_imu(content: bytes) -> ImuMessage:
-    """Read an Imu message. Raises MessageError."""
-    reader = CdrReader(content)
-    stamp = reader.stamp()
-    reader.text()
-    numbers = reader.array(IMU_NUMBERS)
-    return ImuMessage(stamp, numbers[0:4], numbers[13:16], numbers[25:28])
 
 
 class MessageBuffer:
@@ -221,55 +166,3 @@ class MessageBuffer:
 def placeholders(*sizes: int) -> list[Array]:
     """Return an array of each size, whose numbers occur nowhere else in a message."""
     return np.split(PLACEHOLDER * np.arange(1.0, sum(sizes) + 1.0), np.cumsum(sizes)[:-1])
-
-
-class JointsBuffer:
-    """Writes JointState messages of the joints called `names`. For one thread at a time."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._sizes: tuple[int, ...] = ()
-
-    def write(self, stamp: int, position: Array, velocity: Array, effort: Array) -> bytes:
-        """Return a message; each array may be empty."""
-        if (sizes := (len(position), len(velocity), len(effort))) != self._sizes:
-            self._sizes, blocks = sizes, placeholders(*sizes)
-            fields = dict(zip(("position", "velocity", "effort"), blocks, strict=True))
-            self._buffer = MessageBuffer(JointState(name=self._names, **fields), blocks)
-        return self._buffer.write(stamp, position, velocity, effort)
-
-
-def imu_buffer(frame: str) -> MessageBuffer:
-    """Return the buffer of Imu messages: orientation x, y, z, w, angular velocity and linear acceleration."""
-    message, blocks = Imu(), placeholders(4, 3, 3)
-    message.header.frame_id = frame
-    for part, block in zip(
-        (message.orientation, message.angular_velocity, message.linear_acceleration), blocks, strict=True
-    ):
-        for name, value in zip("xyzw", block.tolist(), strict=False):
-            setattr(part, name, value)
-    return MessageBuffer(message, blocks)
-
-
-def numbers_buffer(label: str, size: int) -> MessageBuffer:
-    """Return the buffer of Float64MultiArray messages of `size` numbers in one dimension, which have no stamp."""
-    layout = MultiArrayLayout(dim=[MultiArrayDimension(label=label, size=size, stride=size)])
-    blocks = placeholders(size)
-    return MessageBuffer(Float64MultiArray(layout=layout, data=blocks[0]), blocks)
-
-
-class TrajectoryBuffer:
-    """Writes JointTrajectory messages of one point, of the joints called `names`. For one thread at a time."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        blocks = placeholders(len(names))
-        targets, damping = (
-            JointTrajectoryPoint(positions=blocks[0]),
-            JointTrajectoryPoint(velocities=[0.0] * len(names)),
-        )
-        self._targets = MessageBuffer(JointTrajectory(joint_names=names, points=[targets]), blocks)
-        self._damping = MessageBuffer(JointTrajectory(joint_names=names, points=[damping]), ())
-
-    def write(self, stamp: int, target: Array | None) -> bytes:
-        """Return a message of positions; None: of velocities of zero alone, which mean damping."""
-        return self._damping.write(stamp) if target is None else self._targets.write(stamp, target)

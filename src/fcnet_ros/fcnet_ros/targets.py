@@ -1,4 +1,4 @@
-"""Transport of joint targets to a robot: by DDS, or by a local socket between programs of one user.
+"""Joint targets and gains: their messages, and transport by DDS; local_socket.py has the other transport.
 
 Every message is validated first: its size and layout, its stamp against this computer's clock, and that the stamps of
 a sender advance. The age of a message is measured here: if it took longer than others of its sender, it waited for that
@@ -7,27 +7,27 @@ long in a queue or in a stopped process.
 
 from __future__ import annotations
 
-import os
-import socket
-import struct
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
+import msgspec
+import numpy as np
+from msgspec import Meta
 from rclpy.duration import Duration
 from rclpy.node import Node
+from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
+from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.limiter import JointCommand, joint_targets
-from fcnet_core.control.timing import NEVER
-from fcnet_core.errors import FcnetError, MessageError, RefusedCommandError
+from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.local_socket import LocalSender
 from fcnet_ros.publisher_identity import IdentifyingTaker, PublisherNames, gid_of
-from fcnet_ros.serialized import MAX_SIZE, JointMessageReader, TrajectoryBuffer, numbers_buffer, seconds
+from fcnet_ros.serialized import MAX_NAMES, MessageBuffer, NamesReader, placeholders, read_text, seconds
 from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, Topic
 
 WAYS = ("dds", "local")
@@ -35,35 +35,32 @@ WAY = "transport of targets and gains: dds, or local, a socket of this computer 
 STAMP_TOLERANCE = SECOND // 2  # [ns] between a message's stamp and this computer's clock
 MAX_SOURCES = 64  # senders whose stamps are stored, each for as long as an old stamp would be accepted
 CLOCK_DRIFT = 0.01  # [s/s] rate at which the shortest delay grows, as a clock may be adjusted
-MAX_CONNECTIONS = 8
-MAX_PACKETS = 64  # read from a connection in one cycle
-RECONNECT_PERIOD = 0.1  # [s]
-TARGETS, GAINS, IDENTIFY = b"T", b"G", b"H"  # first byte of a packet on the local socket
-IDENTITY_SIZE = 16  # [bytes]
-CREDENTIALS = struct.Struct("3i")  # process, user, group
+MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
 
 
 class TargetsMessage(NamedTuple):
-    """Position targets (12,) [rad] in JOINT_NAMES order, None for damping. stamp [ns]."""
+    """Position targets (N,) [rad] in the order of the robot's joints, None for damping. stamp [ns]."""
 
     stamp: int
     targets: Array | None
 
 
 class TargetReader:
-    """Reads serialised joint_trajectory messages."""
+    """Reads serialised joint_trajectory messages for a robot with the joints `joint_names`."""
 
-    def __init__(self) -> None:
-        self._reader = JointMessageReader()
+    def __init__(self, joint_names: tuple[str, ...]) -> None:
+        self._joint_names, self._names_reader = joint_names, NamesReader()
 
     def read(self, content: bytes) -> TargetsMessage:
         """Read the message's one point. Raises RefusedCommandError if no robot should follow it."""
         try:
-            message = self._reader.read_trajectory(content)
+            reader, stamp, names = self._names_reader.read(content)
+            if (points := reader.count()) != 1:
+                raise MessageError(f"a trajectory of {points} points is ignored; send exactly one")
+            positions, velocities, _accelerations, efforts = (reader.doubles() for _ in range(4))
         except MessageError as error:
             raise RefusedCommandError(f"joint_trajectory: {error}") from error
-        targets = joint_targets(JOINT_NAMES, message.names, message.positions, message.velocities, message.efforts)
-        return TargetsMessage(message.stamp, targets)
+        return TargetsMessage(stamp, joint_targets(self._joint_names, names, positions, velocities, efforts))
 
 
 @dataclass
@@ -73,11 +70,14 @@ class _Sender:
 
 
 class TargetValidator:
-    """Turns serialised joint_trajectory messages into commands. clock: the robot's, wall-clock or simulated [ns]."""
+    """Turns serialised joint_trajectory messages into commands for a robot with the joints `joint_names`.
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    clock: the robot's, wall-clock or simulated [ns].
+    """
+
+    def __init__(self, joint_names: tuple[str, ...], clock: Callable[[], int]) -> None:
         self._clock = clock
-        self._reader = TargetReader()
+        self._reader = TargetReader(joint_names)
         self._senders: dict[str, _Sender] = {}
         self._newest = 0
 
@@ -133,200 +133,89 @@ class DdsTargets:
         return self._validator.command(taken.content, taken.received, self._names.text(taken.publisher))
 
 
-def socket_name(node: Node) -> str:
-    """Return the abstract socket name of the robot in the node's domain and namespace."""
-    return f"\0fcnet/{node.context.get_domain_id()}{node.get_namespace().rstrip('/')}/targets"
+GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=MAX_NAMES)]
 
 
-def peer(connection: socket.socket) -> tuple[int, int]:
-    """Return process id and user id of the other end of a local socket."""
-    process, user, _ = CREDENTIALS.unpack(
-        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    )
-    return process, user
+class Gains(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Stiffness kp [Nm/rad] and damping kd [Nms/rad] by joint; a message on joint_gains has them as JSON."""
 
+    kp: GainsByJoint
+    kd: GainsByJoint
 
-def is_trusted(user: int) -> bool:
-    """Whether a user may command this process's robot: the process's own user and root."""
-    return user in (0, os.geteuid())
+    @classmethod
+    def of_joints(cls, names: Sequence[str], kp: Iterable[float], kd: Iterable[float]) -> Gains:
+        """Return the gains of the joints called `names`."""
+        return cls(dict(zip(names, kp, strict=True)), dict(zip(names, kd, strict=True)))
 
-
-@dataclass
-class _Connection:
-    socket: socket.socket
-    source: str = ""  # empty until it has identified itself
-
-
-class LocalTargets:
-    """Targets from a local socket, of programs of this process's user and of root.
-
-    gains: the newest serialised joint_gains; on_gains: called when `gains` has changed.
-    """
-
-    def __init__(self, name: str, validator: TargetValidator, on_gains: Callable[[], None]) -> None:
-        """Bind the socket. Raises FcnetError if another program has bound it."""
-        self.gains: deque[bytes] = deque(maxlen=1)
-        self._validator, self._on_gains = validator, on_gains
-        self._connections: list[_Connection] = []
-        self._refusal = ""
-        self._waiting: deque[JointCommand] = deque()
-        self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    @classmethod
+    def read(cls, content: bytes) -> Gains:
+        """Read a serialised message. Raises ValueError. The robot's driver checks whether they are allowed."""
+        text = read_text(content, MAX_GAINS_TEXT)
         try:
-            self._server.bind(name)
-        except OSError as error:
-            self._server.close()
-            raise FcnetError(
-                f"targets_over=local: another program has the socket {name[1:]} ({error.strerror}); end it"
+            return msgspec.json.decode(text, type=cls)
+        except msgspec.MsgspecError as error:
+            raise ValueError(
+                f'joint_gains must be {{"kp": {{joint: value}}, "kd": {{joint: value}}}} as JSON, '
+                f"found {text[:80].decode(errors='replace')!r}: {error}"
             ) from error
-        self._server.listen(MAX_CONNECTIONS)
-        self._server.setblocking(False)
 
-    def take(self) -> JointCommand | None:
-        """Return the newest command of the next connection that has sent one, None if none has.
+    def text(self) -> str:
+        """Return the text of a message."""
+        return msgspec.json.encode(self).decode()
 
-        Raises RefusedCommandError, but not before the commands of all other connections were returned.
-        """
-        if not self._waiting:
-            self._accept()
-            for connection in list(self._connections):
-                if (content := self._receive(connection)) is not None:
-                    try:
-                        self._waiting.append(self._validator.command(content, time.time_ns(), connection.source))
-                    except RefusedCommandError as error:
-                        self._refusal = str(error)
-        if self._waiting:
-            return self._waiting.popleft()
-        if self._refusal:
-            refusal, self._refusal = self._refusal, ""
-            raise RefusedCommandError(refusal)
-        return None
-
-    def close(self) -> None:
-        """End all connections."""
-        for one in (self._server, *(connection.socket for connection in self._connections)):
-            one.close()
-
-    def _accept(self) -> None:
-        try:
-            accepted, _ = self._server.accept()
-        except (BlockingIOError, ConnectionError):
-            return
-        process, user = peer(accepted)
-        if not is_trusted(user) or len(self._connections) >= MAX_CONNECTIONS:
-            self._refusal = (
-                f"process {process} of user {user} may not command this robot; run it as user {os.geteuid()}"
-                if not is_trusted(user)
-                else f"more than {MAX_CONNECTIONS} programs are connected to command this robot"
-            )
-            accepted.close()
-            return
-        accepted.setblocking(False)
-        self._connections.append(_Connection(accepted))
-
-    def _receive(self, connection: _Connection) -> bytes | None:
-        """Return the newest targets of a connection and drop older ones."""
-        newest = None
-        for _ in range(MAX_PACKETS):
-            try:
-                packet = connection.socket.recv(MAX_SIZE + 2)
-            except BlockingIOError:
-                break
-            except OSError:
-                packet = b""
-            kind, content = packet[:1], packet[1:]
-            if kind == IDENTIFY and len(content) == IDENTITY_SIZE and not connection.source:
-                process, _ = peer(connection.socket)
-                connection.source = f"process {process} {content.hex()}"
-            elif kind == TARGETS and connection.source:
-                newest = content
-            elif kind == GAINS and connection.source:
-                self.gains.append(content)
-                self._on_gains()
-            else:  # closed, or a protocol violation
-                connection.socket.close()
-                self._connections.remove(connection)
-                break
-        return newest
+    def arrays(self, joint_names: Sequence[str]) -> tuple[Array, Array]:
+        """Return kp and kd, each (N,) in the order of the N joints. Raises ValueError unless each names all of them."""
+        for what, values in (("kp", self.kp), ("kd", self.kd)):
+            if odd := sorted(set(values) ^ set(joint_names)):
+                names = ascii(", ".join(odd))
+                raise ValueError(f"joint_gains must give {what} for each joint once; look at {names:.200}")
+        kp, kd = ([values[joint] for joint in joint_names] for values in (self.kp, self.kd))
+        return np.array(kp), np.array(kd)
 
 
-class LocalSender:
-    """Sends targets and gains to a bridge's local socket, and reconnects if the bridge was restarted.
+class TrajectoryBuffer:
+    """Writes JointTrajectory messages of one point, of the joints called `names`. For one thread at a time."""
 
-    Never blocks: a message that cannot be sent now is dropped. Gains are sent again with every connection. identity:
-    random bytes by which the bridge names this sender.
-    """
+    def __init__(self, names: Sequence[str]) -> None:
+        blocks = placeholders(len(names))
+        targets, damping = (
+            JointTrajectoryPoint(positions=blocks[0]),
+            JointTrajectoryPoint(velocities=[0.0] * len(names)),
+        )
+        self._targets = MessageBuffer(JointTrajectory(joint_names=names, points=[targets]), blocks)
+        self._damping = MessageBuffer(JointTrajectory(joint_names=names, points=[damping]), ())
 
-    def __init__(self, name: str) -> None:
-        self.identity = os.urandom(IDENTITY_SIZE)
-        self._name = name
-        self._gains: bytes | None = None
-        self._socket: socket.socket | None = None
-        self._tried = NEVER
+    def write(self, stamp: int, target: Array | None) -> bytes:
+        """Return a message of positions; None: of velocities of zero alone, which mean damping."""
+        return self._damping.write(stamp) if target is None else self._targets.write(stamp, target)
 
-    def send(self, content: bytes) -> None:
-        """Send a serialised joint_trajectory."""
-        self._send(TARGETS + content)
 
-    def send_gains(self, content: bytes) -> None:
-        """Send a serialised joint_gains, now and with every later connection."""
-        self._gains = content
-        self._send(GAINS + content)
-
-    def close(self) -> None:
-        """End the connection."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-    def _send(self, packet: bytes) -> None:
-        if self._socket is None and not self._connect():
-            return
-        assert self._socket is not None
-        try:
-            self._socket.send(packet)
-        except BlockingIOError:
-            return  # the bridge's queue is full
-        except OSError:
-            self.close()
-
-    def _connect(self) -> bool:
-        now = time.monotonic()
-        if now - self._tried < RECONNECT_PERIOD:
-            return False
-        self._tried = now
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        connection.setblocking(False)
-        try:
-            connection.connect(self._name)
-            if not is_trusted(peer(connection)[1]):
-                raise PermissionError
-            for packet in (IDENTIFY + self.identity, *([GAINS + self._gains] if self._gains else [])):
-                connection.send(packet)
-        except OSError:
-            connection.close()
-            return False
-        self._socket = connection
-        return True
+def numbers_buffer(label: str, size: int) -> MessageBuffer:
+    """Return the buffer of Float64MultiArray messages of `size` numbers in one dimension, which have no stamp."""
+    layout = MultiArrayLayout(dim=[MultiArrayDimension(label=label, size=size, stride=size)])
+    blocks = placeholders(size)
+    return MessageBuffer(Float64MultiArray(layout=layout, data=blocks[0]), blocks)
 
 
 class TargetPublisher:
     """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
-    With a local sender it sends the same message there too: the robot follows that one, and the topic is for observers.
-    For recordings it publishes ~/policy_step: the inputs of a step of the policy (fcnet_core/observation.py). For one
-    thread at a time.
+    joint_names: the order of the N joints. With a local sender it sends the same message there too: the robot follows
+    that one, and the topic is for observers. For recordings it publishes ~/policy_step: the inputs of a step of the
+    policy (fcnet_core/observation.py). For one thread at a time.
     """
 
     def __init__(
         self,
         node: Node,
+        joint_names: tuple[str, ...],
         targets: Topic = JOINT_TRAJECTORY,
         steps: Topic = POLICY_STEP,
         local: LocalSender | None = None,
     ) -> None:
         self.publishers = [targets.publisher(node), steps.publisher(node)]
         self._clock, self._local = node.get_clock(), local
-        self._message = TrajectoryBuffer(JOINT_NAMES)
+        self._message = TrajectoryBuffer(joint_names)
         self._step = numbers_buffer(LABEL, SIZE)
         self._previous_stamp = self._stamp = 0.0
         self._sent = b""
@@ -337,7 +226,7 @@ class TargetPublisher:
         return gid_of(self.publishers[0]) if self._local is None else self._local.identity
 
     def publish(self, target: Array | None, stamp: int | None = None) -> None:
-        """Send position targets (12,) [rad], None for damping; stamp [ns]: None for now."""
+        """Send position targets (N,) [rad], None for damping; stamp [ns]: None for now."""
         sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
         content = self._message.write(sent, target)
         if self._local is not None:

@@ -26,6 +26,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core import names
+from fcnet_core.control.timing import NEVER
 from fcnet_core.names import CONTROLLER, Request
 from fcnet_ros.serialized import MAX_SIZE
 
@@ -181,6 +182,32 @@ class PolledSubscription:
     def destroy(self, node: Node) -> None:
         """Stop receiving."""
         node.destroy_subscription(self.subscription)
+
+
+class NewestMessage:
+    """The newest message of one topic, kept serialised until `store(content, received)` is called with it.
+
+    content: the message, or its serialised bytes if `raw`. Messages over the topic's limit are dropped. received: time
+    of the newest message [s, time.monotonic].
+    """
+
+    def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None], raw: bool = False) -> None:
+        self._subscription = PolledSubscription(node, replace(topic, requested=NEWEST), raw=True)
+        self._kind, self._limit = None if raw else topic.kind, topic.limit
+        self._store = store
+        self.received = NEVER
+        self._content: bytes | None = None
+
+    def store(self, since: float) -> bool:
+        """Decode and store the newest message if it was received after `since`; return whether it was."""
+        if (taken := self._subscription.take()) is not None and len(taken[0]) <= self._limit:
+            self._content, self.received = taken
+        if self.received < since:
+            return False
+        if self._content is not None:
+            content, self._content = self._content, None
+            self._store(content if self._kind is None else deserialize_message(content, self._kind), self.received)
+        return True
 
 
 class _NoExecutor(CallbackGroup):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import pytest
 from ros_harness import wait_until
@@ -58,7 +58,7 @@ class Rig:
     hardware: CountingHardware
     published: list
     commands: list
-    waiting: threading.Event
+    gate: SimpleNamespace
     loop: HardwareLoop
 
     def run(self, cycles):
@@ -69,7 +69,7 @@ class Rig:
 
 @pytest.fixture
 def rig():
-    hardware, published, commands, waiting = CountingHardware(), [], [], threading.Event()
+    hardware, published, commands, gate = CountingHardware(), [], [], SimpleNamespace(is_open=True)
 
     def take():
         command = commands.pop(0) if commands else None
@@ -77,8 +77,8 @@ def rig():
             raise command
         return command
 
-    loop = HardwareLoop(hardware, take, published.append, lambda: None, waiting.is_set)
-    return Rig(hardware, published, commands, waiting, loop)
+    loop = HardwareLoop(hardware, take, published.append, lambda: None, gate)
+    return Rig(hardware, published, commands, gate, loop)
 
 
 @pytest.mark.parametrize("nth", [1, 5])
@@ -110,12 +110,13 @@ def test_periods_that_were_missed_are_left_out_and_counted_unless_the_hardware_m
     assert rig.loop.statistics.misses in misses
 
 
-def test_nothing_is_read_while_the_loop_waits(rig):
-    rig.waiting.set()
+@pytest.mark.parametrize("can_wait", [False, True])
+def test_until_the_recorder_has_subscribed_nothing_is_published_and_a_simulation_stands_still(rig, can_wait):
+    rig.hardware.can_wait, rig.gate.is_open = can_wait, False
     rig.loop.start()
     time.sleep(0.05)
-    assert rig.hardware.reads == 0
-    rig.waiting.clear()
-    wait_until(lambda: rig.hardware.reads > 0, "a read")
+    assert (rig.hardware.reads == 0, rig.published) == (can_wait, [])
+    rig.gate.is_open = True
+    wait_until(lambda: rig.published, "a state")
     rig.loop.stop()
     assert rig.hardware.damped == 1

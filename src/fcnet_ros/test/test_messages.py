@@ -11,7 +11,8 @@ from std_msgs.msg import String
 
 from fcnet_core.errors import MessageError
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.messages import MAX_POINTS, Gains, GroundPatch
+from fcnet_ros.ground_truth import MAX_POINTS, GroundPatch
+from fcnet_ros.targets import Gains
 
 HEIGHTS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])
 
@@ -25,7 +26,7 @@ def gains(kp="20.0", kd="1.0"):
 
 
 def read(text):
-    return Gains.read(serialize_message(String(data=text))).arrays()
+    return Gains.read(serialize_message(String(data=text))).arrays(JOINT_NAMES)
 
 
 def test_gains_are_read_in_the_order_of_the_joints():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,18 +19,9 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.observation import LABEL, SIZE
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.serialized import (
-    MAX_NAMES,
-    MAX_SIZE,
-    JointMessageReader,
-    JointsBuffer,
-    TrajectoryBuffer,
-    imu_buffer,
-    numbers_buffer,
-    read_imu,
-    seconds,
-)
-from fcnet_ros.targets import TargetReader
+from fcnet_ros.serialized import MAX_NAMES, MAX_SIZE, NamesReader, seconds
+from fcnet_ros.state_messages import JointsBuffer, imu_buffer, read_imu, read_joints
+from fcnet_ros.targets import TargetReader, TrajectoryBuffer, numbers_buffer
 
 SECOND, NANOSECOND = 1_700_000_000, 123_456_789
 STAMP = SECOND * 10**9 + NANOSECOND
@@ -92,9 +84,9 @@ both_byte_orders = pytest.mark.parametrize("serialise", [serialize_message, big_
 def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, joints, parts):
     position, velocity, effort = parts
     message = JointState(header=header(frame), name=joints, position=position, velocity=velocity, effort=effort)
-    reader, content = JointMessageReader(), serialise(message)
+    reader, content = NamesReader(), serialise(message)
     for _ in range(2):  # the second time with names that are known
-        found = reader.read_joints(content)
+        found = read_joints(content, reader)
         assert (found.stamp, found.names) == (STAMP, tuple(joints))
         np.testing.assert_array_equal(found.position, position)
         np.testing.assert_array_equal(found.velocity, velocity)
@@ -108,11 +100,12 @@ def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, 
     positions, velocities, accelerations, effort = parts
     point = JointTrajectoryPoint(positions=positions, velocities=velocities, accelerations=accelerations, effort=effort)
     message = JointTrajectory(header=header(frame), joint_names=joints, points=[point])
-    found = JointMessageReader().read_trajectory(serialise(message))
-    assert (found.stamp, found.names) == (STAMP, tuple(joints))
-    np.testing.assert_array_equal(found.positions, positions)
-    np.testing.assert_array_equal(found.velocities, velocities)
-    np.testing.assert_array_equal(found.efforts, effort)
+    taken = []
+    with mock.patch("fcnet_ros.targets.joint_targets", lambda *fields: taken.extend(fields)):
+        found = TargetReader(JOINT_NAMES).read(serialise(message))
+    assert (found.stamp, taken[:2]) == (STAMP, [JOINT_NAMES, tuple(joints)])
+    for read, sent in zip(taken[2:], (positions, velocities, effort), strict=True):
+        np.testing.assert_array_equal(read, sent)
 
 
 def imu(frame):
@@ -182,7 +175,7 @@ def targets_message(**fields):
     ids=["many names", "names", "long name", "long frame", "no points", "2 points", "many numbers", "numbers"],
 )
 def test_a_trajectory_beyond_the_bounds_is_refused_at_once(message):
-    content, reader = serialize_message(message), TargetReader()
+    content, reader = serialize_message(message), TargetReader(JOINT_NAMES)
     began = time.thread_time()
     with pytest.raises(RefusedCommandError) as refusal:
         reader.read(content)
@@ -197,7 +190,7 @@ def test_damaged_messages_are_refused_or_read_and_raise_nothing_else(data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     content = bytes(content[: data.draw(st.integers(0, len(content)))])
-    readers = (TargetReader().read, JointMessageReader().read_trajectory, JointMessageReader().read_joints, read_imu)
+    readers = (TargetReader(JOINT_NAMES).read, lambda content: read_joints(content, NamesReader()), read_imu)
     for read in readers:
         try:
             read(content)

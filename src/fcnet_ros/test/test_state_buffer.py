@@ -11,7 +11,7 @@ from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.names import IMU, JOINT_STATES
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.messages import StateBuffer
+from fcnet_ros.state_messages import StateBuffer
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 STILL = serialize_message(JointState(name=list(JOINT_NAMES), position=np.zeros(12), velocity=np.zeros(12)))
@@ -19,7 +19,7 @@ STILL = serialize_message(JointState(name=list(JOINT_NAMES), position=np.zeros(1
 
 @pytest.fixture
 def buffer():
-    return StateBuffer(timeout=0.1)
+    return StateBuffer(JOINT_NAMES, timeout=0.1)
 
 
 def store(buffer, names=JOINT_NAMES, now=1.0, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0)):

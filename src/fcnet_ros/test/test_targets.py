@@ -16,19 +16,9 @@ from std_msgs.msg import String
 from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_core.names import JOINT_TRAJECTORY, SECOND
 from fcnet_core.robot import JOINT_NAMES
+from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
 from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
-from fcnet_ros.serialized import TrajectoryBuffer
-from fcnet_ros.targets import (
-    MAX_SOURCES,
-    DdsTargets,
-    LocalSender,
-    LocalTargets,
-    TargetPublisher,
-    TargetValidator,
-    is_trusted,
-    peer,
-    socket_name,
-)
+from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer
 
 POSE = np.linspace(-0.5, 0.5, 12)
 OTHER_USER = 65534
@@ -41,7 +31,7 @@ def message(stamp, target=POSE):
 
 @pytest.fixture
 def validator():
-    return TargetValidator(time.time_ns)
+    return TargetValidator(JOINT_NAMES, time.time_ns)
 
 
 @pytest.fixture
@@ -87,7 +77,7 @@ def test_a_sender_whose_clock_differs_is_followed_and_what_it_sent_late_is_old(v
 
 def test_a_clock_that_is_set_back_locks_nobody_out_and_the_number_of_sources_is_bounded_until_old_ones_make_room():
     now = [1_000 * SECOND]
-    validator = TargetValidator(lambda: now[0])
+    validator = TargetValidator(JOINT_NAMES, lambda: now[0])
 
     def follow(source):
         validator.command(message(now[0]), time.time_ns(), source)
@@ -109,7 +99,7 @@ def until_command(source):
 
 
 def test_targets_by_dds_are_those_of_a_named_publisher(node, validator):
-    source, publisher = DdsTargets(node, validator), TargetPublisher(node)
+    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINT_NAMES)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publish(POSE)
     command = until_command(source)
@@ -117,13 +107,13 @@ def test_targets_by_dds_are_those_of_a_named_publisher(node, validator):
     assert command.source.startswith("/dog/commander ")
     assert is_own(command.source, publisher.identity)
     assert publisher.identity == gid_of(publisher.publishers[0])
-    assert not is_own(command.source, TargetPublisher(node).identity)
+    assert not is_own(command.source, TargetPublisher(node, JOINT_NAMES).identity)
     assert is_own(command.source, b"")  # not known
     assert source.take() is None
 
 
 def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, validator):
-    source, publisher = DdsTargets(node, validator), TargetPublisher(node)
+    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINT_NAMES)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publishers[0].publish(message(time.time_ns()) + bytes(1_000_000))
     with pytest.raises(RefusedCommandError, match="bytes"):
@@ -136,7 +126,7 @@ def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, va
 def local(node, validator):
     """Targets from a local socket, and the times that gains were announced."""
     announced = []
-    targets = LocalTargets(socket_name(node), validator, lambda: announced.append(True))
+    targets = LocalTargets(socket_name(node), validator.command, lambda: announced.append(True))
     targets.announced = announced
     yield targets
     targets.close()
@@ -146,7 +136,7 @@ def test_targets_and_gains_come_by_the_local_socket(node, local):
     sender = LocalSender(socket_name(node))
     gains = serialize_message(String(data="gains"))
     sender.send_gains(gains)
-    publisher = TargetPublisher(node, local=sender)
+    publisher = TargetPublisher(node, JOINT_NAMES, local=sender)
     publisher.publish(POSE)
     publisher.publish(None)
     command = until_command(local)
@@ -163,7 +153,7 @@ def test_a_sender_connects_again_and_offers_its_gains_again(node, validator):
     gains = serialize_message(String(data="gains"))
     sender.send_gains(gains)  # nobody is there
     for _ in range(2):
-        local = LocalTargets(socket_name(node), validator, lambda: None)
+        local = LocalTargets(socket_name(node), validator.command, lambda: None)
         taken = []
 
         def received(local=local, taken=taken):
@@ -179,12 +169,12 @@ def test_a_sender_connects_again_and_offers_its_gains_again(node, validator):
 
 def test_only_one_program_has_the_socket(node, local, validator):
     with pytest.raises(FcnetError, match="another program"):
-        LocalTargets(socket_name(node), validator, lambda: None)
+        LocalTargets(socket_name(node), validator.command, lambda: None)
 
 
 def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
     senders = [LocalSender(socket_name(node)) for _ in range(3)]
-    publishers = [TargetPublisher(node, local=sender) for sender in senders[:2]]
+    publishers = [TargetPublisher(node, JOINT_NAMES, local=sender) for sender in senders[:2]]
     for publisher in publishers:
         publisher.publish(POSE)
         until_command(local)

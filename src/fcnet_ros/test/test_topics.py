@@ -17,10 +17,12 @@ from std_msgs.msg import String
 
 from fcnet_core.names import CONTROLLER, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
-from fcnet_ros.messages import OdomPublisher, StateBuffer, StatePublisher, StateReceiver, trunk_transform
+from fcnet_ros.ground_truth import OdomPublisher, trunk_transform
 from fcnet_ros.program import GuardedExecutor
+from fcnet_ros.state_messages import StateBuffer, StatePublisher, StateReceiver
 from fcnet_ros.topics import LATCHED, TF, TOPICS, PolledSubscription, Topic
 
+JOINTS = tuple("abcdefgh")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "driving.md"
 
 
@@ -80,9 +82,9 @@ def test_messages_beyond_a_topics_limit_are_left_out_and_the_next_is_taken(node)
 
 @pytest.mark.parametrize("interval", [0.004, 0.03])
 def test_a_receiver_waits_for_a_state_that_is_younger_than_its_deadline(node, interval):
-    buffer, stopping = StateBuffer(1.0), threading.Event()
-    receiver, publisher = StateReceiver(node, buffer), StatePublisher(node)
-    nothing = np.zeros(12)
+    buffer, stopping = StateBuffer(JOINTS, 1.0), threading.Event()
+    receiver, publisher = StateReceiver(node, buffer), StatePublisher(node, JOINTS)
+    nothing = np.zeros(len(JOINTS))
     reading = SensorReading(nothing, nothing, nothing, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(3))
 
     def publish():
@@ -119,7 +121,7 @@ def test_odom_comes_with_fifty_transforms_a_second(node, monkeypatch):
     stamps = []
     publisher = SimpleNamespace(publish=lambda message: stamps.append(message.transforms[0].header.stamp.nanosec))
     tf = SimpleNamespace(kind=SimpleNamespace, publisher=lambda _node: publisher)
-    monkeypatch.setattr("fcnet_ros.messages.TF", tf)
+    monkeypatch.setattr("fcnet_ros.ground_truth.TF", tf)
     odom, trunk = OdomPublisher(node), TrunkPose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), *np.zeros((2, 3)))
     for step in range(250):
         odom.publish(trunk, step * 4_000_000 + 10**9)

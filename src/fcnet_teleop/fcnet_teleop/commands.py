@@ -19,7 +19,7 @@ from std_srvs.srv import SetBool, Trigger
 from fcnet_core.names import BASE_FRAME, STYLE_PARAMETERS, Request
 from fcnet_core.remote import Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
-from fcnet_ros.messages import fill_quaternion
+from fcnet_ros.ground_truth import fill_quaternion
 from fcnet_ros.topics import CMD_POSE, CMD_VEL
 from fcnet_teleop.controls import VELOCITY, Command
 

@@ -33,10 +33,11 @@ from fcnet_core.urdf import robot_urdf
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
+from fcnet_ros.ground_truth import OdomPublisher, fill_quaternion
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
-from fcnet_ros.messages import OdomPublisher, StatePublisher, fill_quaternion
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin_beside
+from fcnet_ros.state_messages import StatePublisher
 from fcnet_ros.targets import TargetReader
 from fcnet_ros.topics import (
     CMD_POSE,
@@ -69,11 +70,11 @@ class IsaacPlayback(Node):
         self._robot = load_robot(self.parameters.robot)
         self._recording = self._read() if self.parameters.recording else None
         self._live = LiveSource(self.parameters.live, self._robot) if self.parameters.live else None
-        self._comparison = PlaybackComparison()
-        self._target_reader = TargetReader()
+        self._comparison = PlaybackComparison(self._robot.joint_names)
+        self._target_reader = TargetReader(self._robot.joint_names)
         self._mode = ""
         self._pose = (0.0, 0.0, 0.0)
-        self._states, self._odom = StatePublisher(self), OdomPublisher(self)
+        self._states, self._odom = StatePublisher(self, self._robot.joint_names), OdomPublisher(self)
         LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(self._robot))
         self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, PLAYBACK)

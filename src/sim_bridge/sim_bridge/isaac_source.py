@@ -14,7 +14,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.isaac.recording import Header, RolloutRows, run_of_rows
 from fcnet_replay.isaac.rollout import HEADER, STATE, frame_at, parse_header, parse_state
@@ -153,29 +153,29 @@ class _Step:
 
 
 class PlaybackComparison:
-    """The difference of a controller's targets from the recorded ones.
+    """The difference of a controller's targets from the recorded ones, of N joints.
 
     A target is the response to the step that was the newest when the controller started to compute it. Times are
     nanoseconds of one clock. Any thread may call any method.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, joint_names: tuple[str, ...]) -> None:
         self.responses = 0  # position targets that have come
         self._changed = threading.Condition()
         self._awaited: deque[_Step] = deque()
         self._counts = dict.fromkeys(("steps", "compared", "repeated_responses", "damping_responses"), 0)
-        self._squares: Array = np.zeros(len(JOINT_NAMES))
-        self._largest: Array = np.zeros(len(JOINT_NAMES))
+        self._joint_names = joint_names
+        self._squares, self._largest = np.zeros((2, len(joint_names)))
 
     def played(self, target: Array, stamp: int) -> None:
-        """Note a step with the recorded targets (12,) [rad], NaN if unknown, that was published at `stamp`."""
+        """Note a step with the recorded targets (N,) [rad], NaN if unknown, that was published at `stamp`."""
         with self._changed:
             self._settle(MEMORY - 1)
             self._awaited.append(_Step(target, stamp))
             self._counts["steps"] += 1
 
     def received(self, target: Array | None, stamp: int) -> None:
-        """Note position targets (12,) [rad] of the controller, None for damping, sent at `stamp`."""
+        """Note position targets (N,) [rad] of the controller, None for damping, sent at `stamp`."""
         with self._changed:
             if target is None:
                 self._counts["damping_responses"] += 1
@@ -204,8 +204,8 @@ class PlaybackComparison:
             compared = self._counts["compared"]
             rmse = np.sqrt(self._squares / max(compared, 1))
             figures = {
-                "rmse_rad": dict(zip(JOINT_NAMES, rmse.tolist(), strict=True)),
-                "largest_rad": dict(zip(JOINT_NAMES, self._largest.tolist(), strict=True)),
+                "rmse_rad": dict(zip(self._joint_names, rmse.tolist(), strict=True)),
+                "largest_rad": dict(zip(self._joint_names, self._largest.tolist(), strict=True)),
                 "rmse_all_rad": float(np.sqrt(np.mean(rmse**2))),
             }
             return self._counts | (figures if compared else dict.fromkeys(figures))

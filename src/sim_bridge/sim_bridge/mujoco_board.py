@@ -21,9 +21,9 @@ from fcnet_core.arrays import Array
 from fcnet_core.names import PUSH, SIMULATION, HealthKey, Request
 from fcnet_core.observation import TrunkPose
 from fcnet_core.robot import load_robot
+from fcnet_ros.ground_truth import OdomPublisher
 from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
-from fcnet_ros.messages import OdomPublisher
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import RecorderGate, Stop, run_program, spin_beside
 from fcnet_ros.topics import ODOM, create_request_services

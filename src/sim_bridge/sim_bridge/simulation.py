@@ -15,7 +15,7 @@ from rclpy.node import Node
 
 from fcnet_core.names import SECOND
 from fcnet_core.observation import TrunkPose
-from fcnet_ros.messages import GroundPatch
+from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.parameters import read_parameters
 from fcnet_ros.topics import TERRAIN
 from quadruped_sim.physics.live_robot import LiveRobot

@@ -20,7 +20,7 @@ from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
 from std_msgs.msg import String
 
 from fcnet_core.robot import ROBOT_FOLDER
-from fcnet_ros.messages import Gains
+from fcnet_ros.targets import Gains
 from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, JOY, ROBOT_OWNERSHIP
 from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
 from unitree_lowlevel.codec import GEN33, JOINTS

@@ -17,7 +17,7 @@ def broken(self, now, reception, counters):
     return cycle(self, now, reception, counters)
 MotorDriver.cycle = broken
 """
-HARDWARE, STATES = "unitree_bridge.hardware", "fcnet_ros.messages"
+HARDWARE, STATES = "unitree_bridge.hardware", "fcnet_ros.state_messages"
 PR_CAPBSET_DROP, CAP_IPC_LOCK, CAP_SYS_NICE = 24, 14, 23
 
 

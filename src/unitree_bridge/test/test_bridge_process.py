@@ -18,9 +18,9 @@ from std_msgs.msg import String
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import SECOND, HealthKey
 from fcnet_core.robot import ROBOT_FOLDER
-from fcnet_ros.messages import Gains
+from fcnet_ros.local_socket import LocalSender, socket_name
 from fcnet_ros.parameters import declare_fixed_parameters
-from fcnet_ros.targets import LocalSender, TargetPublisher, socket_name
+from fcnet_ros.targets import Gains, TargetPublisher
 from fcnet_ros.topics import TARGET_REFUSAL
 from unitree_bridge.hardware import UnitreeHardware
 from unitree_bridge.parameters import BridgeParameters
@@ -137,8 +137,8 @@ def test_with_a_local_socket_nobody_moves_the_joints_by_dds(start, client, board
     gains = Gains(dict.fromkeys(JOINTS, kp), dict.fromkeys(JOINTS, kd))
     client.offer_gains(kp + 5.0, kd)
     sender.send_gains(serialize_message(String(data=gains.text())))
-    local = TargetPublisher(client.node, local=sender)
-    for publisher in (TargetPublisher(client.node), local):
+    local = TargetPublisher(client.node, JOINTS, local=sender)
+    for publisher in (TargetPublisher(client.node, JOINTS), local):
         board.commands.reset()
         for target in [None] * 5 + [robot.lie_pose] * 50:
             publisher.publish(target)

@@ -19,8 +19,8 @@ from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import MemoryTracker
 from fcnet_replay.run import ImuRecord, JointRecord, Run, TargetRecord
 from fcnet_replay.steps import extract_steps, steps_over_states
-from fcnet_ros.messages import StateBuffer
 from fcnet_ros.serialized import seconds, stamp_of
+from fcnet_ros.state_messages import StateBuffer
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY
 
 REFUSED = "this is a replay: the recording decides what the robot does"

@@ -208,7 +208,8 @@ class ReplayNode(ControllerNode):
 
     def _connect(self, controller: Controller) -> None:
         targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED)
-        self._publisher = TargetPublisher(self, targets, replace(POLICY_STEP, offered=STREAMED))
+        joints, steps = self._model.card.joint_names, replace(POLICY_STEP, offered=STREAMED)
+        self._publisher = TargetPublisher(self, joints, targets, steps)
 
     def _make_loop(self, controller: Controller) -> ReplayLoop:
         self._steps = StepReplay(controller, self._state, self._model, self._bag.run, self._log_cold_start)

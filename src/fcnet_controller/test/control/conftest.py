@@ -10,7 +10,7 @@ from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.names import Mode
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import JOINT_NAMES
-from fcnet_ros.messages import StateBuffer
+from fcnet_ros.state_messages import StateBuffer
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
@@ -24,9 +24,9 @@ class RecordingPolicy:
         self.resets = 0
         self.fixed_action = None
 
-    def reset(self, mask=None):
+    def reset(self):
         self.resets += 1
-        self._policy.reset(mask)
+        self._policy.reset()
 
     def step(self, observation):
         self.observations.append(observation)
@@ -41,7 +41,7 @@ class Bench:
         self.robot, self.period, self.now = robot, 1 / rate, 100.0
         self.policy = RecordingPolicy(model)
         runner = PolicyRunner(self.policy, model.command_shaper(), JointLimiter(robot, self.period))
-        self.state = StateBuffer(STATE_TIMEOUT)
+        self.state = StateBuffer(robot.joint_names, STATE_TIMEOUT)
         self.core = Controller(robot, self.state, runner, stand_up_time=1.0)
         self.source = self.core.commands.add_source("operator")
         self.position = robot.lie_pose.copy()

@@ -27,9 +27,10 @@ from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS, SIZE
-from fcnet_core.robot import JOINT_NAMES, LEGS, Robot
+from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
-from fcnet_ros.messages import GroundPatch, NewestMessage, StateBuffer, StateReceiver
+from fcnet_ros.ground_truth import GroundPatch
+from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
 from fcnet_ros.topics import (
     CMD_POSE,
@@ -40,8 +41,9 @@ from fcnet_ros.topics import (
     ODOM,
     POLICY_STEP,
     ROBOT_FAULT,
+    NewestMessage,
 )
-from fcnet_teleop.controls import POSE, STYLE, VELOCITY, RemoteControl
+from fcnet_teleop.controls import POSE, VELOCITY, RemoteControl
 
 TIMEOUT = 0.5  # [s] maximum age of commands, targets and odometry
 SETPOINT_SIZE = len(VELOCITY) + len(POSE)
@@ -66,12 +68,13 @@ class RobotView:
 
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
         self._robot = robot
-        self._legs, self._contact = LegKinematics(robot), ContactEstimator(robot)
-        self._state, self._commands = StateBuffer(TIMEOUT), CommandArbiter(TIMEOUT)
+        self._legs = LegKinematics(robot) if has_picture(robot) else None
+        self._contact = ContactEstimator(robot) if has_picture(robot) else None
+        self._state, self._commands = StateBuffer(robot.joint_names, TIMEOUT), CommandArbiter(TIMEOUT)
         self._position, self._orientation = np.zeros(3), np.zeros(4)  # of odometry [m], x, y, z, w
         self._measured = (0.0, 0.0, 0.0)  # velocity: forward, left [m/s], yaw rate [rad/s] in the trunk's frame
         self._target: Array | None = None
-        self._setpoint, self._target_reader = np.zeros(SETPOINT_SIZE), TargetReader()
+        self._setpoint, self._target_reader = np.zeros(SETPOINT_SIZE), TargetReader(robot.joint_names)
         self._odometry_time = self._target_time = self._setpoint_time = NEVER  # of reception
         self._states = StateReceiver(node, self._state)
         self._messages = [
@@ -90,9 +93,10 @@ class RobotView:
         """Receive without waiting; return the newest values as JSON types, None for unknown ones.
 
         t: monotonic time [s]. Positions in metres, angles in radians, ages in seconds. trunk: x, y, z and the rotation
-        matrix, row by row. legs: 4 legs of 4 points in the trunk frame; ghost: the same for the targets. commanded:
-        velocity and pose, of the policy while it walks, else of the source in control. torques [Nm]. contacts: 1 for
-        each foot on the ground, else 0. body: height of the trunk above the lowest foot, roll and pitch.
+        matrix, row by row. legs: 4 legs of 4 points in the trunk frame; ghost: the same for the targets; None without
+        `has_picture`. commanded: velocity and pose, of the policy while it walks, else of the source in control.
+        torques [Nm]. contacts: 1 for each foot on the ground, else 0. body: height of the trunk above the lowest foot,
+        roll and pitch.
         """
         self._states.receive(NEVER, time.monotonic())
         for message in self._messages:
@@ -109,14 +113,14 @@ class RobotView:
         return {
             "t": now,
             "problem": state.problem(now) or "",
-            "trunk": None if points is None else self._trunk(points, rotation, has_odometry),
+            "trunk": self._trunk(points, rotation, has_odometry) if has_joints else None,
             "legs": _rounded(points),
             "ghost": None if target is None else _rounded(self._points(target)),
             "joints": _rounded(state.joint_position) if has_joints else None,
             "targets": _rounded(target),
             "torques": _rounded(state.joint_effort) if has_torques else None,
             "contacts": self._contacts(rotation) if has_torques and rotation is not None else None,
-            "body": None if points is None or rotation is None else self._body(points, rotation),
+            "body": self._body(points, rotation) if has_joints and rotation is not None else None,
             "damped": has_target and target is None,
             "age": None if state.received == NEVER else round(now - state.received, 4),
             "source": self._commands.source(now),
@@ -124,8 +128,8 @@ class RobotView:
             "measured": _rounded(self._measured) if has_odometry else None,
         }
 
-    def _points(self, joints: Array) -> Array:
-        return self._legs.points(joints.reshape(len(LEGS), -1))
+    def _points(self, joints: Array) -> Array | None:
+        return None if self._legs is None else self._legs.points(joints[self._robot.leg_rows])
 
     def _attitude(self) -> Array | None:
         """Return the IMU's rotation (3, 3) from trunk to world, None if it is invalid."""
@@ -134,30 +138,30 @@ class RobotView:
             return None
         return matrix_from_xyzw(self._state.orientation / length)
 
-    def _trunk(self, points: Array, rotation: Array | None, has_odometry: bool) -> list[float] | None:
+    def _trunk(self, points: Array | None, rotation: Array | None, has_odometry: bool) -> list[float] | None:
         """Return position and rotation. Without odometry: at the origin, with the attitude of the IMU."""
         if has_odometry:
             return [*_rounded(self._position), *_rounded(matrix_from_xyzw(self._orientation).ravel())]
         if rotation is None:
             return None
-        height = float(standing_height(self._robot, points, rotation))
-        return [0.0, 0.0, round(height, 4), *_rounded(rotation.ravel())]
+        height = self._robot.nominal_height if points is None else standing_height(self._robot, points, rotation)
+        return _rounded([0.0, 0.0, height, *rotation.ravel()])
 
-    def _body(self, points: Array, rotation: Array) -> list[float]:
+    def _body(self, points: Array | None, rotation: Array) -> list[float | None]:
         """Return height of the trunk above the lowest foot, roll and pitch, the quantities of cmd_pose."""
         roll, pitch, _ = roll_pitch_yaw(self._state.orientation / np.linalg.norm(self._state.orientation))
-        return _rounded([float(standing_height(self._robot, points, rotation)), float(roll), float(pitch)])
+        height = None if points is None else _rounded(standing_height(self._robot, points, rotation))
+        return [height, *_rounded([roll, pitch])]
 
-    def _contacts(self, rotation: Array) -> list[int]:
+    def _contacts(self, rotation: Array) -> list[int] | None:
         """Return whether each foot is on the ground (it carries load and rests), estimated from joints and IMU."""
+        if self._contact is None:
+            return None
         state = self._state
-        return (
-            self._contact.feet(
-                state.joint_position, state.joint_velocity, state.joint_effort, state.angular_velocity, rotation[2]
-            )
-            .astype(int)
-            .tolist()
+        feet = self._contact.feet(
+            state.joint_position, state.joint_velocity, state.joint_effort, state.angular_velocity, rotation[2]
         )
+        return [int(foot) for foot in feet]
 
     def _store_odometry(self, odometry: Odometry, received: float) -> None:
         pose, twist = odometry.pose.pose, odometry.twist.twist
@@ -273,24 +277,31 @@ class RobotStatus:
             )
 
 
+def has_picture(robot: Robot) -> bool:
+    """Return whether pages can draw the robot: one with four legs whose sizes are known."""
+    return bool(robot.legs) and robot.primitives is not None
+
+
 def page_facts(robot: Robot, remote: RemoteControl, source: str) -> dict[str, Any]:
     """Return constants of the robot and the keys for pages, as JSON types.
 
-    source: command source of the pages; `higher`: sources with a higher priority.
+    source: command source of the pages; `higher`: sources with a higher priority. plotted: indices of the joints in the
+    order of their plots: a column for each leg, then the other joints.
     """
     keys = remote.keyboard
     sources = [each.name for each in remote.sources]
+    of_legs = robot.leg_rows.T.ravel().tolist() if robot.legs else []
+    others = [joint for joint in range(len(robot.joint_names)) if joint not in of_legs]
     return {
         "robot": robot.name,
-        **scene_facts(robot),
-        "legs": list(LEGS),
-        "joints": list(JOINT_NAMES),
+        **(scene_facts(robot) if has_picture(robot) else {"height": robot.nominal_height}),
+        "legs": list(LEGS) if has_picture(robot) else [],
+        "joints": list(robot.joint_names),
+        "plotted": of_legs + others,
         "lower": robot.lower.tolist(),
         "upper": robot.upper.tolist(),
         "stand": robot.stand_pose.tolist(),
-        "ranges": {
-            field: [robot.commands[field].lowest, robot.commands[field].highest] for field in (*VELOCITY, *POSE, *STYLE)
-        },
+        "ranges": {field: [limits.lowest, limits.highest] for field, limits in robot.commands.items()},
         "higher": sources[: sources.index(source)],
         "steps": keys.steps,
         "halt": keys.halt,

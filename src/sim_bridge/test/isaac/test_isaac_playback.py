@@ -191,7 +191,7 @@ def test_what_is_streamed_is_what_is_recorded(source, tmp_path):
 
 
 def test_a_response_belongs_to_the_newest_state_that_the_controller_can_have_seen():
-    comparison = PlaybackComparison()
+    comparison = PlaybackComparison(JOINT_NAMES)
     comparison.played(np.zeros(12), 0)
     comparison.played(np.ones(12), 20 * MILLISECOND)
     comparison.received(np.full(12, 0.5), 20 * MILLISECOND + 1000)  # was on its way when the second state came
@@ -204,7 +204,7 @@ def test_a_response_belongs_to_the_newest_state_that_the_controller_can_have_see
 
 
 def test_damping_and_unknown_targets_are_not_compared():
-    comparison = PlaybackComparison()
+    comparison = PlaybackComparison(JOINT_NAMES)
     comparison.played(np.full(12, np.nan), 0)
     comparison.received(np.zeros(12), 10 * MILLISECOND)
     comparison.played(np.zeros(12), 20 * MILLISECOND)

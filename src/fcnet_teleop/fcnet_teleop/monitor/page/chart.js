@@ -106,16 +106,15 @@ export class Plots {
 export function plotSets(facts, names, units) {
   const of = (list, k) => (snapshot) => snapshot[list] && snapshot[list][k];
   const titles = facts.joints.map((name) => name.replace("_joint", "").replace("_", " "));
-  const byPart = [0, 1, 2].flatMap((part) => facts.legs.map((_, leg) => part + 3 * leg)); // a column for each leg
   return {
     velocity: { label: "Velocity", columns: 1, panels: VELOCITY.map((field, k) => (
       { title: names[field], unit: units[field], low: -0.3, high: 0.3, measured: of("measured", k), commanded: of("commanded", k) })) },
-    joints: { label: "Joints", columns: 4, panels: byPart.map((k) => (
+    joints: { label: "Joints", columns: 4, panels: facts.plotted.map((k) => (
       { title: titles[k], unit: "rad", low: facts.stand[k] - 0.2, high: facts.stand[k] + 0.2, measured: of("joints", k), commanded: of("targets", k) })) },
-    torque: { label: "Torque", columns: 4, panels: byPart.map((k) => (
+    torque: { label: "Torque", columns: 4, panels: facts.plotted.map((k) => (
       { title: titles[k], unit: "Nm", low: -5, high: 5, measured: of("torques", k) })) },
-    contacts: { label: "Contacts", columns: 1, panels: facts.legs.map((leg, k) => (
-      { title: `${leg} foot on the ground`, unit: "", bar: true, measured: of("contacts", k) })) },
+    ...(facts.legs.length && { contacts: { label: "Contacts", columns: 1, panels: facts.legs.map((leg, k) => (
+      { title: `${leg} foot on the ground`, unit: "", bar: true, measured: of("contacts", k) })) } }),
     body: { label: "Body", columns: 1, panels: POSE.map((field, k) => (
       { title: `${names[field]}${k ? "" : " above the lowest foot"}`, unit: units[field], low: k ? -0.1 : facts.height - 0.05, high: k ? 0.1 : facts.height + 0.05,
         measured: of("body", k), commanded: (snapshot) => snapshot.commanded[3 + k] + (k ? 0 : facts.height) })) },

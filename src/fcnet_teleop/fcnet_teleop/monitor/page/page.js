@@ -236,7 +236,9 @@ function describe() {
   described = performance.now();
   const [forward, left, turn] = (latest && latest.measured) || [];
   const moves = forward === undefined ? "" : `, moving ${forward.toFixed(1)} m/s forward, ${left.toFixed(1)} m/s left, turning ${turn.toFixed(1)} rad/s`;
-  const body = latest && latest.body ? `, trunk ${latest.body[0].toFixed(2)} m high, roll ${latest.body[1].toFixed(2)}, pitch ${latest.body[2].toFixed(2)} rad` : "";
+  const [height, roll, pitch] = (latest && latest.body) || [];
+  const trunk = Number.isFinite(height) ? `, trunk ${height.toFixed(2)} m high` : "";
+  const body = Number.isFinite(roll) ? `${trunk}, roll ${roll.toFixed(2)}, pitch ${pitch.toFixed(2)} rad` : "";
   $("scene").ariaLabel = `${facts.robot}, ${$("mode").textContent}${moves}${body}`;
   $("chart").ariaLabel = plots.describe();
 }
@@ -246,6 +248,7 @@ function describe() {
 const sliders = {};
 function addSlider(parent, field, changed) {
   const [low, high] = facts.ranges[field];
+  if (low === high) return; // a setpoint that this robot lacks
   const input = node("input");
   Object.assign(input, { type: "range", min: low, max: high, step: field === "clearance" ? 0.005 : 0.01, value: 0, id: field });
   const label = node("label", NAMES[field]), output = node("output"), row = node("div", "", "slider");

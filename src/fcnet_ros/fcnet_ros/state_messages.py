@@ -1,0 +1,277 @@
+"""The messages of a robot's state, joint_states and imu/data: written by its bridge, read by its controller.
+
+StateBuffer has the signals of the newest state by name and in the order of the robot's joints.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from rclpy.node import Node
+from sensor_msgs.msg import Imu, JointState
+
+from fcnet_core.arrays import Array
+from fcnet_core.control.timing import NEVER, TIME_OF_DAY
+from fcnet_core.errors import MessageError
+from fcnet_core.names import IMU_FRAME
+from fcnet_core.observation import SensorReading
+from fcnet_ros.serialized import CdrReader, MessageBuffer, NamesReader, placeholders, seconds
+from fcnet_ros.topics import IMU, JOINT_STATES, NewestMessage, Topic
+
+UNIT_TOLERANCE = 0.1  # by which the length of an orientation may differ from 1
+POLL_INTERVAL = 0.0001  # [s]
+LONGEST_SLEEP = 0.001  # [s] between two polls for a state, as states may come more often than before
+EARLY = 0.9  # polling for the next state starts after this fraction of the interval between states
+SMOOTHING = 0.1  # weight of a new interval
+IMU_NUMBERS = 37  # orientation 4, angular velocity 3, linear acceleration 3, each followed by its covariance of 9
+
+
+class JointsMessage(NamedTuple):
+    """A JointState. stamp [ns]; names: the same object as long as the names are the same."""
+
+    stamp: int
+    names: tuple[str, ...]
+    position: Array
+    velocity: Array
+    effort: Array
+
+
+class ImuMessage(NamedTuple):
+    """An Imu without its covariances. stamp [ns]; orientation x, y, z, w."""
+
+    stamp: int
+    orientation: Array
+    angular_velocity: Array
+    linear_acceleration: Array
+
+
+def read_joints(content: bytes, names_reader: NamesReader) -> JointsMessage:
+    """Read a JointState. Raises MessageError."""
+    reader, stamp, names = names_reader.read(content)
+    return JointsMessage(stamp, names, reader.doubles(), reader.doubles(), reader.doubles())
+
+
+def read_imu(content: bytes) -> ImuMessage:
+    """Read an Imu message. Raises MessageError."""
+    reader = CdrReader(content)
+    stamp = reader.stamp()
+    reader.text()
+    numbers = reader.array(IMU_NUMBERS)
+    return ImuMessage(stamp, numbers[0:4], numbers[13:16], numbers[25:28])
+
+
+class JointsBuffer:
+    """Writes JointState messages of the joints called `names`. For one thread at a time."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._sizes: tuple[int, ...] = ()
+
+    def write(self, stamp: int, position: Array, velocity: Array, effort: Array) -> bytes:
+        """Return a message; each array may be empty."""
+        if (sizes := (len(position), len(velocity), len(effort))) != self._sizes:
+            self._sizes, blocks = sizes, placeholders(*sizes)
+            fields = dict(zip(("position", "velocity", "effort"), blocks, strict=True))
+            self._buffer = MessageBuffer(JointState(name=self._names, **fields), blocks)
+        return self._buffer.write(stamp, position, velocity, effort)
+
+
+def imu_buffer(frame: str) -> MessageBuffer:
+    """Return the buffer of Imu messages: orientation x, y, z, w, angular velocity and linear acceleration."""
+    message, blocks = Imu(), placeholders(4, 3, 3)
+    message.header.frame_id = frame
+    for part, block in zip(
+        (message.orientation, message.angular_velocity, message.linear_acceleration), blocks, strict=True
+    ):
+        for name, value in zip("xyzw", block.tolist(), strict=False):
+            setattr(part, name, value)
+    return MessageBuffer(message, blocks)
+
+
+class StateBuffer:
+    """The newest joint state and IMU. Times are seconds of one monotonic clock, or simulated time: a message then
+    counts as received at its stamp, and a stamp in wall-clock time is a problem.
+
+    joint_names: of the robot, the order of its N joints. joint_position (N,) [rad], joint_velocity (N,) [rad/s],
+    orientation (4,) x, y, z, w, angular_velocity (3,) [rad/s] in the body frame; valid only if `problem` returns None.
+    joint_effort (N,) [Nm], NaN if it is not measured. Stamps [s] are in the sender's time.
+    """
+
+    def __init__(self, joint_names: tuple[str, ...], timeout: float, simulated_time: bool = False) -> None:
+        self._joint_names, self._simulated_time = joint_names, simulated_time
+        joints = len(joint_names)
+        self._values: Array = np.zeros(2 * joints + 7)  # the first four arrays, one after the other
+        self.joint_position, self.joint_velocity, self.orientation, self.angular_velocity = np.split(
+            self._values, np.cumsum([joints, joints, 4])
+        )
+        self.joint_effort: Array = np.full(joints, np.nan)
+        self.joints_received = self.imu_received = NEVER
+        self.joints_stamp = self.imu_stamp = 0.0
+        self._timeout = timeout
+        self._names_reader = NamesReader()
+        self._read_names(())
+        self._wrong_joints = self._wrong_imu = ""
+
+    @property
+    def received(self) -> float:
+        """When the older of the two parts was received."""
+        return min(self.joints_received, self.imu_received)
+
+    def store_joints(self, content: bytes, received: float) -> None:
+        """Store a serialised JointState with joints in any order; other joints are ignored.
+
+        An invalid message changes no value and becomes a problem.
+        """
+        self.joints_received = received
+        try:
+            joints = read_joints(content, self._names_reader)
+        except MessageError as error:
+            self._wrong_joints = f"joint_states: {error}"
+            return
+        if joints.names is not self._names:
+            self._read_names(joints.names)
+        self._wrong_joints = self._misnamed or _misfit(joints)
+        if not self._wrong_joints:
+            self.joint_position[:] = joints.position[self._order]
+            self.joint_velocity[:] = joints.velocity[self._order]
+            self.joint_effort[:] = joints.effort[self._order] if len(joints.effort) == len(joints.names) else np.nan
+            self.joints_stamp = seconds(joints.stamp)
+            if self._simulated_time:
+                self.joints_received, self._wrong_joints = self.joints_stamp, _time_of_day(JOINT_STATES, joints.stamp)
+
+    def store_imu(self, content: bytes, received: float) -> None:
+        """Store a serialised Imu. An invalid message changes no value and becomes a problem."""
+        self.imu_received = received
+        try:
+            imu = read_imu(content)
+        except MessageError as error:
+            self._wrong_imu = f"imu/data: {error}"
+            return
+        self._wrong_imu = ""
+        self.imu_stamp = seconds(imu.stamp)
+        if self._simulated_time:
+            self.imu_received, self._wrong_imu = self.imu_stamp, _time_of_day(IMU, imu.stamp)
+        self.orientation[:] = imu.orientation
+        self.angular_velocity[:] = imu.angular_velocity
+
+    def problem(self, now: float) -> str | None:
+        """Return why this state must not be used at time `now`; None if it may."""
+        for topic, received in ((JOINT_STATES.name, self.joints_received), (IMU.name, self.imu_received)):
+            if received == NEVER:
+                return f"no message on {topic} yet; start the robot's bridge or the simulator"
+            if now - received > self._timeout:
+                return f"{topic} is {now - received:.2f} s old, the limit is {self._timeout:g} s; check the bridge"
+        return self._wrong_joints or self._wrong_imu or self._not_finite() or self._no_orientation()
+
+    def _read_names(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._order: slice | list[int] = slice(None)  # no copy if they are in the robot's order
+        if names != self._joint_names:
+            self._order = [names.index(name) for name in self._joint_names if name in names]
+        missing = [name for name in self._joint_names if name not in names]
+        self._misnamed = f"joint_states lacks {', '.join(missing)}; it names {', '.join(names)}" if missing else ""
+
+    def _not_finite(self) -> str | None:
+        if math.isfinite(self._values.dot(self._values)):  # ten times as fast as isfinite and all
+            return None
+        for what, values in (("position", self.joint_position), ("velocity", self.joint_velocity)):
+            finite = np.isfinite(values)
+            if not finite.all():
+                return f"joint_states: the {what} of {self._joint_names[int(finite.argmin())]} is not a finite number"
+        for what, values in (("orientation", self.orientation), ("angular velocity", self.angular_velocity)):
+            if not np.isfinite(values).all():
+                return f"imu/data: the {what} is not a finite number"
+        return None
+
+    def _no_orientation(self) -> str | None:
+        length = math.hypot(*self.orientation.tolist())
+        if not abs(length - 1.0) <= UNIT_TOLERANCE:
+            return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
+        return None
+
+
+def _misfit(joints: JointsMessage) -> str:
+    """Return the error if there is not one position and one velocity for each name; empty otherwise."""
+    for what, values in (("positions", joints.position), ("velocities", joints.velocity)):
+        if len(values) != len(joints.names):
+            return f"joint_states has {len(values)} {what} for {len(joints.names)} names; publish one for each joint"
+    return ""
+
+
+def _time_of_day(topic: Topic, stamp: int) -> str:
+    """Return the error if a stamp [ns] is not in simulated time; empty otherwise."""
+    if seconds(stamp) < TIME_OF_DAY:
+        return ""
+    return (
+        f"{topic.name} is stamped in wall-clock time, but this controller runs in simulated time; start the simulator "
+        "with clock, or the controller of a real robot without simulated_time"
+    )
+
+
+class StateReceiver:
+    """Subscriptions to one robot's state, which fill `buffer`. For one thread.
+
+    States arrive at regular intervals, so the receiver sleeps most of the interval instead of polling: a poll costs as
+    much as decoding a message.
+    """
+
+    def __init__(self, node: Node, buffer: StateBuffer) -> None:
+        self._interval = 0.0  # [s] between states, smoothed
+        self._parts = (
+            NewestMessage(node, IMU, buffer.store_imu, raw=True),
+            NewestMessage(node, JOINT_STATES, buffer.store_joints, raw=True),
+        )
+
+    def receive(self, since: float, until: float) -> None:
+        """Wait for a state received after `since`, at most until `until` [s, time.monotonic], and store the newest.
+
+        The part that arrives first is decoded while the other is in transit.
+        """
+        known = NEVER
+        while not all(part.store(since) for part in self._parts):
+            if (now := time.monotonic()) >= until:
+                for part in self._parts:
+                    part.store(NEVER)
+                return
+            known = self._measure(known)
+            expected = known + EARLY * self._interval if known < since else now  # the other part comes at once
+            time.sleep(min(max(min(expected, until) - now, POLL_INTERVAL), LONGEST_SLEEP))
+        self._measure(known)
+
+    def poll(self) -> bool:
+        """Store new messages; return whether there were any."""
+        before = [part.received for part in self._parts]
+        for part in self._parts:
+            part.store(NEVER)
+        return before != [part.received for part in self._parts]
+
+    @property
+    def received(self) -> float:
+        """When the older part of the newest state was received [s, time.monotonic]."""
+        return min(part.received for part in self._parts)
+
+    def _measure(self, before: float) -> float:
+        """Return when the newest IMU message was received; update the interval if it is not the one of `before`."""
+        received = self._parts[0].received
+        if NEVER < before < received:
+            self._interval += SMOOTHING * (received - before - self._interval)
+        return received
+
+
+class StatePublisher:
+    """Publishes joint_states and imu/data of a robot with the joints `joint_names`. For one thread at a time."""
+
+    def __init__(self, node: Node, joint_names: tuple[str, ...]) -> None:
+        self._joints_publisher, self._imu_publisher = JOINT_STATES.publisher(node), IMU.publisher(node)
+        self._joints, self._imu = JointsBuffer(joint_names), imu_buffer(IMU_FRAME)
+
+    def publish(self, reading: SensorReading, stamp: int) -> None:
+        """Publish a state measured at `stamp` [ns]."""
+        self._imu_publisher.publish(
+            self._imu.write(stamp, reading.orientation, reading.angular_velocity, reading.linear_acceleration)
+        )
+        self._joints_publisher.publish(self._joints.write(stamp, reading.position, reading.velocity, reading.torque))
