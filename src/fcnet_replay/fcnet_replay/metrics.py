@@ -101,13 +101,7 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
 
 def tracking_error(run: Run) -> Array:
     """Return measured less commanded joint positions (N, J) [rad] at the joint states; NaN while joints are damped."""
-    sent = run.targets
-    if not len(sent.stamp):
-        return np.full_like(run.joints.position, np.nan)
-    last = newest(sent.stamp, run.joints.stamp)
-    error: Array = run.joints.position - sent.position[np.maximum(last, 0)]
-    error[last < 0] = np.nan
-    return error
+    return run.joints.position - run.targets_in_effect()
 
 
 def _share(hits: Mask) -> float | None:

@@ -169,6 +169,16 @@ class Run:
                 f"{', '.join(robot.joint_names)}; read the recording with the robot's joint names"
             )
 
+    def targets_in_effect(self, longest: float = np.inf) -> Array:
+        """Return the targets (N, J) [rad] in effect at the joint states, for `longest` [s]; NaN without a target."""
+        sent, time = self.targets, self.joints.stamp
+        row = newest(sent.stamp, time) if len(sent.stamp) else np.full(len(time), -1)
+        stamp, position = (
+            np.append(sent.stamp, np.nan),
+            np.vstack([sent.position, np.full(len(self.joint_names), np.nan)]),
+        )
+        return np.where((time - stamp[row] <= longest)[:, None], position[row], np.nan)
+
     def state(self, joints: int | Rows, imu: int | Rows) -> RobotState:
         """Return the state of the robot at a row of `joints` and a row of `imu`, or the states at rows (K,) of both."""
         return RobotState(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,21 @@ from fcnet_core.names import Mode
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay
-from fcnet_replay.report.frame import LEVELS, ReportFinding
 
+LEVELS = {"bad": "problem", "note": "note", "good": "ok"}  # of a finding, most severe first, and the shown word
 MUCH_TIME = 0.05  # share of time at a limit that is reported
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
 MOST_PROBLEMS = 8  # in the verdict
+
+
+class ReportFinding(NamedTuple):
+    """A sentence of the verdict, its severity, and a code that programs compare."""
+
+    level: Literal["good", "note", "bad"]
+    sentence: str
+    code: str = ""
+
 
 good, note, bad = (partial(ReportFinding, level) for level in ("good", "note", "bad"))
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.document import table, text
-from fcnet_core.document.plots import Line, Plot
+from fcnet_core.document.plots import Bars, Line, Plot
+from fcnet_core.names import Mode
+from fcnet_core.robot import LEGS
 from fcnet_core.rotation import GRAVITY, roll_pitch_yaw, tilt
 from fcnet_replay.metrics import (
     AXES,
@@ -20,11 +23,12 @@ from fcnet_replay.metrics import (
     tracking_error,
     velocities,
 )
-from fcnet_replay.report.frame import GROUP, QUANTILES, VELOCITIES, Section, TimePlots, joint_title, number, numbers
-from fcnet_replay.report.gait import gait
 from fcnet_replay.report.playback import playback, rate
-from fcnet_replay.report.signals import Signals
+from fcnet_replay.report.signals import GROUP, TIME, Signals, TimePlots, joint_title, number, numbers, spans_of
 
+QUANTILES = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "largest"}
+VELOCITIES = {"forward": "m/s", "sideways": "m/s", "yaw rate": "rad/s"}  # in the trunk's frame
+Section = tuple[str, list[str]]  # heading and elements in HTML
 JOINTS = "Joints: target, measured and torque"  # a heading
 MEASURED, COMMANDED = 0, 1  # colours
 # Steps to which lines are rounded, in their units.
@@ -33,6 +37,19 @@ PATH_POINTS = 4000
 LIMIT = "limit of the safety layer"
 NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
+MODE_COLOURS = {
+    Mode.PASSIVE.value: 0,
+    Mode.STANDING_UP.value: 5,
+    Mode.STANDING.value: 4,
+    Mode.WALKING.value: 3,
+    Mode.LYING_DOWN.value: 5,
+    Mode.RECOVERING.value: 2,
+    Mode.FAULT.value: 2,
+}
+LEAST = 1.0  # [s] of walking, below which a gait has no figures
+WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
+NO_LEGS = "Contacts are not known: the robot's file describes no legs."
+ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
 
 
 def motion_sections(view: TimePlots) -> list[Section]:
@@ -40,7 +57,7 @@ def motion_sections(view: TimePlots) -> list[Section]:
     scene = [playback(view)] if view.signals.has_legs else []
     return [
         ("Playback" if scene else "Plots", [text(_about(view.signals)), *scene]),
-        ("Gait and contacts", list(gait(view))),
+        ("Gait and contacts", list(_gait(view))),
         ("Path", list(_path(view))),
         ("Velocity, commanded and measured", list(_velocity(view))),
         ("Height and attitude", list(_body(view))),
@@ -65,6 +82,67 @@ def _about(signals: Signals) -> str:
         return f"{zoom}. {points} There is no playback: the robot's file describes no legs."
     poses = f"The playback has {rate(signals):.0f} poses a second."
     return f"{zoom}; a click takes the robot to that time. {points} {poses}{place}"
+
+
+def _gait(view: TimePlots) -> Iterator[str]:
+    """Yield the diagram of modes and contacts, and a table of each leg's figures while it walks."""
+    signals, bars, rows = view.signals, [], []
+    modes = signals.mode_spans()
+    for name, spans in modes.items():
+        bars.append(Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)))
+    rows += ["mode"] if modes else []
+    known = signals.has_legs and signals.has_torque
+    if known:
+        time = np.sort(signals.joint_time)
+        for leg, name in enumerate(LEGS):
+            bars.append(Bars("in contact", spans_of(time, signals.contact[:, leg]), 1, len(rows)))
+            rows.append(name)
+    yield text(ESTIMATED if known else WITHOUT if signals.has_legs else NO_LEGS)
+    ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
+    yield view.plots.element(
+        Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=GROUP, height=height)
+    )
+    if not known:
+        return
+    figures = gait_figures(signals)
+    if figures is None:
+        yield text(f"The robot walks for less than {LEAST:g} s: the gait has no figures.")
+        return
+    cells = [
+        [name, number(leg["duty"], ".1f", " %", 100.0), number(leg["touchdowns_per_s"], ".2f")]
+        + numbers(leg, ("stance_s", "swing_s"), ".3f")
+        for name, leg in figures.items()
+    ]
+    yield table(["leg", "duty", "touchdowns per second", "stance [s]", "swing [s]"], cells)
+
+
+def gait_figures(signals: Signals) -> dict[str, Any] | None:
+    """Return duty, touchdowns per second, mean stance and swing [s] of each leg; None if the robot walks for less than
+    LEAST.
+    """
+    time, walking, dt = signals.joint_time[signals.order], signals.walking[signals.order], signals.walking_time
+    total = float(dt.sum())
+    if total < LEAST:
+        return None
+    legs = {}
+    for leg, name in enumerate(LEGS):
+        contact = signals.contact[:, leg]
+        landed = contact & ~np.append(True, contact[:-1]) & walking
+        legs[name] = {
+            "duty": float((dt * contact).sum() / total),
+            "touchdowns_per_s": float(landed.sum() / total),
+            "stance_s": _mean_length(time, contact, walking),
+            "swing_s": _mean_length(time, ~contact, walking),
+        }
+    return legs
+
+
+def _mean_length(time: Array, holds: Mask, walking: Mask) -> float | None:
+    """Return the mean length [s] of the spans that lie within walking."""
+    spans = spans_of(time, holds & walking)
+    edge = spans_of(time, walking)
+    whole = ~np.isin(spans[:, 0], edge[:, 0]) & ~np.isin(spans[:, 1], edge[:, 1])
+    return float(np.diff(spans[whole], axis=1).mean()) if whole.any() else None
 
 
 def _path(view: TimePlots) -> Iterator[str]:

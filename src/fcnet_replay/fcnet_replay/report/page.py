@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
@@ -14,20 +14,12 @@ from fcnet_core.document.plots import Line, Plot, Plots
 from fcnet_core.names import JOINT_STATES
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
-from fcnet_replay.report.findings import findings, modes_text
-from fcnet_replay.report.frame import (
-    QUANTILES,
-    SPREAD,
-    TimePlots,
-    add_sections,
-    number,
-    numbers,
-    verdict,
-)
-from fcnet_replay.report.motion import JOINTS, RADIAN, motion_sections
+from fcnet_replay.report.findings import LEVELS, ReportFinding, findings, modes_text
+from fcnet_replay.report.motion import JOINTS, QUANTILES, RADIAN, Section, motion_sections
 from fcnet_replay.report.playback import add_scripts
-from fcnet_replay.report.signals import Signals
+from fcnet_replay.report.signals import Signals, TimePlots, number, numbers
 
+SPREAD = {"rmse": "RMS", **QUANTILES}
 MILLISECOND = 0.005  # [ms] to which latencies are rounded
 UNNOTED = "not noted in the bag"
 DIFFERENCE = """At every step each policy saw what the controller saw, was given the target that was really sent before,
@@ -57,6 +49,22 @@ def page(evaluation: ReplayEvaluation) -> str:
     made.body.append("<footer>Made by fcnet replay.</footer>")
     add_scripts(made, plots)
     return made.html()
+
+
+def verdict(found: Iterable[ReportFinding]) -> str:
+    """Return the findings as a list in HTML."""
+    items = (
+        f'<li class="{finding.level}"><b>{LEVELS[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
+        for finding in found
+    )
+    return f'<ul class="verdict">{"".join(items)}</ul>'
+
+
+def add_sections(made: Page, sections: Sequence[Section]) -> None:
+    """Append headings and their elements to the body of the page."""
+    made.body.append("<noscript><p>Plots and playback need JavaScript; the figures in tables do not.</p></noscript>")
+    for heading, elements in sections:
+        made.body += [text(heading, "h2"), *elements]
 
 
 def _timing(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:

@@ -13,8 +13,7 @@ from fcnet_core.document import Page, scene
 from fcnet_core.document.plots import Plots
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_replay.report.frame import GROUP, TimePlots
-from fcnet_replay.report.signals import HOLD, Signals
+from fcnet_replay.report.signals import GROUP, HOLD, Signals, TimePlots
 from fcnet_replay.run import newest
 
 SCRIPT = Path(__file__).with_name("report.js")

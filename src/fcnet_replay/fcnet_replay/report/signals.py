@@ -1,14 +1,16 @@
-"""The signals of a run over one time axis, decimated for a page without loss of peaks."""
+"""The signals of a run over one time axis, decimated for a page without loss of peaks, and their plots."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask, Rows
-from fcnet_core.document.plots import Grid
+from fcnet_core.document.plots import Grid, Line, Plot, Plots
 from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
@@ -16,6 +18,8 @@ from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.run import Run, newest
 
+TIME = "time [s]"
+GROUP = "time"  # of plots over time, and of the playback
 MOST_POINTS = 15_000  # of a line: in 10 minutes, the smallest and largest value of every 80 ms
 FINEST = 0.004  # [s] between points, at least
 HOLD = 0.1  # [s] for which the last sample is shown without a newer one; then the line breaks
@@ -164,12 +168,7 @@ class Signals:
     @cached_property
     def target(self) -> Array:
         """Position targets (N, J) [rad] in effect at the joint states; NaN without a target."""
-        sent = self.run.targets
-        if not len(sent.stamp):
-            return np.full_like(self.run.joints.position, np.nan)
-        row = newest(sent.stamp, self.run.joints.stamp)
-        age = self.run.joints.stamp - sent.stamp[np.maximum(row, 0)]
-        return np.where(((row >= 0) & (age <= HOLD))[:, None], sent.position[np.maximum(row, 0)], np.nan)
+        return self.run.targets_in_effect(HOLD)
 
     def mode_spans(self) -> dict[str, Array]:
         """Return the spans (M, 2) [s] of each mode, in the order of first appearance."""
@@ -198,3 +197,44 @@ def _without_short(time: Array, holds: Mask) -> Mask:
             if begin > 0 and end < len(time) and time[end] - time[begin] < SHORTEST:
                 kept[begin:end] = not state
     return kept
+
+
+@dataclass(frozen=True)
+class TimePlots:
+    """Draws signals of one run over one time axis; all of these plots are zoomed together."""
+
+    signals: Signals
+    plots: Plots
+
+    def line(self, label: str, time: Array, values: Array, colour: int, step: float | None = None) -> Line:
+        """Return a line of values (N,) at times (N,) [s], rounded to multiples of `step`."""
+        return Line(label, self.signals.over_time(time, values)[:, 0], colour, step)
+
+    def plot(self, title: str, unit: str, lines: Sequence[Line], height: int = 150, **options: Any) -> str:
+        """Return the HTML of one plot; options: of Plot."""
+        grid = self.signals.grid
+        return self.plots.element(Plot(title, TIME, unit, grid, lines, group=GROUP, height=height, **options))
+
+    def of_joints(self, height: int, lines: Callable[[int], Sequence[Line]], unit_right: str = "") -> Iterator[str]:
+        """Yield the HTML of a plot for each joint, in columns. lines: of a joint, by its index."""
+        yield '<div class="columns">'
+        for joint, name in enumerate(self.signals.run.joint_names):
+            yield self.plot(joint_title(name), "rad", lines(joint), height, unit_right=unit_right)
+        yield "</div>"
+
+
+def joint_title(name: str) -> str:
+    """Return a joint's name for people."""
+    return name.removesuffix("_joint").replace("_", " ")
+
+
+def numbers(
+    figures: Mapping[str, float | None], names: Iterable[str], form: str = ".3g", scale: float = 1.0
+) -> list[str]:
+    """Return the figures of these names as cells of a table."""
+    return [number(figures.get(name), form, scale=scale) for name in names]
+
+
+def number(value: float | None, form: str = ".3g", unit: str = "", scale: float = 1.0) -> str:
+    """Return a figure with its unit, or a dash if it is unknown."""
+    return "–" if value is None or value != value else f"{value * scale:{form}}{unit}"

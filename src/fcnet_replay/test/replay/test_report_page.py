@@ -18,10 +18,10 @@ from fcnet_core.model_file import save_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.read_run import read_run
-from fcnet_replay.report.frame import TimePlots, add_sections
 from fcnet_replay.report.motion import motion_sections
+from fcnet_replay.report.page import add_sections
 from fcnet_replay.report.playback import add_scripts
-from fcnet_replay.report.signals import Signals
+from fcnet_replay.report.signals import Signals, TimePlots
 
 WALK = Path(__file__).parents[4] / "docs" / "examples" / "aliengo_walk"
 MOVED = "return report.playbacks[0].scene.snapshot.trunk[0]"
