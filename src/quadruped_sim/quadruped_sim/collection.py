@@ -153,7 +153,7 @@ class Collector:
                 own = rollout.act(seen) + ActionNoise.STUDENT_SHARE * disturbance
                 targets = np.where(driven[:, None], own, targets)
             rollout.send(targets)
-            simulation.push(rng.random(batch) < PUSH_PROBABILITY, part.push)
+            simulation.push_randomly(rng.random(batch) < PUSH_PROBABILITY, part.push)
             fallen = simulation.fallen(simulation.state())
             if fallen.any():
                 falls += int(fallen.sum())

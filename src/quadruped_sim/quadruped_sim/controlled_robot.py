@@ -14,7 +14,8 @@ from fcnet_core.observation import RobotState
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.live_robot import LiveRobot
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.physics.simulator import robot_state
 
 
 def controller_of(robot: Robot, state: RobotState, model: PolicyModel | None = None) -> Controller:
@@ -44,12 +45,7 @@ class ControlledRobot:
         controller, now = self.controller, self.live.time
         controller.prepare(now, setpoint)
         self.measure()
-        targets = controller.cycle(now)
-        if targets is None:
-            self.live.damp()
-        else:
-            self.live.follow(targets)
-        self.live.advance(SUBSTEPS)
+        self.live.step(controller.cycle(now))
         self._after()
 
     def walk(self, seconds: float, setpoint: Array) -> bool:
@@ -61,5 +57,4 @@ class ControlledRobot:
         return True
 
     def _state(self) -> RobotState:
-        seen = self.live.read_sensors()
-        return RobotState(seen.position, seen.velocity, seen.orientation, seen.angular_velocity)
+        return robot_state(self.live.signals())

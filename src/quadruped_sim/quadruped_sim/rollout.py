@@ -15,8 +15,9 @@ from fcnet_core.observation import ACTION_SIZE
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.randomization import Randomization
-from quadruped_sim.physics.sensors import Sensors, noisy
+from quadruped_sim.physics.sensors import noisy
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
+from quadruped_sim.physics.simulator import Samples, robot_state
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.tasks.setpoints import SetpointRanges, SetpointSource
 from quadruped_sim.teacher.expert import TeacherExpert
@@ -59,7 +60,7 @@ class ActionNoise:
 @dataclass(frozen=True)
 class Situation:
     """Start of a control period: true state, fallen robots (B,), and the observation (B, 70) without noise that has
-    arrived, see Sensors, valid for robots that have not fallen.
+    arrived, see Simulation.signals, valid for robots that have not fallen.
     """
 
     state: BodyState
@@ -97,13 +98,13 @@ class Rollout:
         self._teacher = TeacherExpert(teacher, robot, self.shaper, self.limiter) if teacher else None
         self._source = SetpointSource(setpoints, batch, CONTROL_PERIOD, self.rng)
         self._noise_rng = np.random.default_rng([seed, 2])
-        self._sensors = Sensors(self.simulation, np.random.default_rng([seed, 3]))
+        self.recorded: Samples = {}
 
     def observe(self) -> Situation:
         """Step the commands and observe the robots."""
         state = self.simulation.state()
         self._runner.take_command(self._source.step())
-        observation = self._runner.observe(self._sensors.measure(state))
+        observation = self._runner.observe(robot_state(self.simulation.signals()))
         return Situation(state, self.simulation.fallen(state), observation)
 
     def sense(self, seen: Situation) -> Single:
@@ -120,18 +121,17 @@ class Rollout:
             return self._teacher.act(seen.state, self.simulation)
         return self._trot.act(seen.state, self.shaper)
 
-    def send(self, wanted: Array, samples: Array | None = None) -> Array:
-        """Send position targets (B, 12) [rad] within limits and slew, which are returned, and let one control period
-        pass; `samples`: see Simulation.step.
+    def send(self, wanted: Array, record: bool = False) -> Array:
+        """Send position targets (B, N) [rad] within limits and slew, which are returned, and let one control period
+        pass; record: set `recorded`, see Simulator.step.
         """
         targets = self._runner.send(wanted)
-        self.simulation.step(targets, samples)
+        self.recorded = self.simulation.step(targets, record)
         return targets
 
     def restart(self, mask: Mask) -> None:
         """Reset the robots in `mask` (B,) with all their state."""
         self.simulation.reset(mask)
-        self._sensors.reset(mask)
         self._runner.reset(mask)
         self._trot.reset(mask)
         self.limiter.start(self.simulation.state().joint_position, mask)

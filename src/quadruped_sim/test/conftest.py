@@ -59,3 +59,18 @@ def teacher(aliengo: Robot) -> PolicyModel:
     config, rng = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=(16,)), np.random.default_rng(0)
     policy = _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
     return replace(policy, step=exported_step(config))
+
+
+@pytest.fixture(scope="session")
+def still_samples() -> Callable[..., dict[str, np.ndarray]]:
+    """Makes what a simulator of four-legged robots records: of robots that stand still, except for `changes`."""
+
+    def make(*sizes: int, **changes: Any) -> dict[str, np.ndarray]:
+        vectors = ("foot_position", "foot_velocity", "foot_spin")
+        shapes = {"foot_force": (4,), **dict.fromkeys(vectors, (4, 3)), "torque": (12,), "joint_rate": (12,)}
+        samples = {name: np.zeros((*sizes, *shape)) for name, shape in shapes.items()}
+        for name, value in {"foot_force": 50.0, **changes}.items():
+            samples[name][:] = value
+        return samples
+
+    return make

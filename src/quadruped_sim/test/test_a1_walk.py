@@ -30,7 +30,7 @@ def walk() -> A1WalkBatch:
 
 
 def test_an_observation_is_the_authors_with_their_scales(walk) -> None:
-    data = walk.simulation.data[0]
+    data = walk.simulation.bodies[0].data
     offset, rate = np.arange(12) / 10, np.arange(12) - 5.0
     data.qpos[7:], data.qvel[6:] = suite_order(DEFAULT_POSE + offset), suite_order(rate)
     data.qvel[:3], data.qvel[3:6] = (3.0, 2.0, 1.0), (0.4, -0.8, 1.2)
@@ -48,7 +48,7 @@ def test_an_observation_is_the_authors_with_their_scales(walk) -> None:
 def test_actions_are_position_targets_about_the_default_pose_within_what_25_nm_can_ask_for(walk) -> None:
     robot = task.walking_robot()
     assert (robot.gains.kp, robot.gains.kd) == (50.0, 1.0)
-    data = walk.simulation.data[0]
+    data = walk.simulation.bodies[0].data
     data.qpos[7:], data.qvel[6:] = suite_order(DEFAULT_POSE), 0.0
     walk._state = walk.simulation.state()
     walk._action = 0.1 * np.arange(12)[None]
@@ -64,7 +64,7 @@ def test_the_trunk_on_the_ground_ends_an_episode_and_feet_do_not(walk) -> None:
         _, fell = walk.step(np.zeros((1, 12)))
     assert not fell.any() and walk.simulation.state().contact.all()
     contact = load_task("a1_walk").functions("terminations", 1)["contact"]
-    data = walk.simulation.data[0]
+    data = walk.simulation.bodies[0].data
     data.qpos[2] = 1.0
     data.qpos[3:7], data.qvel[:] = (0.0, 1.0, 0.0, 0.0), 0.0  # falls on its back
     for _ in range(100):

@@ -54,6 +54,10 @@ def rollout(aliengo):
     return Rollout(aliengo, 3, Flat(), WALK, TYPICAL, seed=5)
 
 
+def data_of(simulation):
+    return [body.data for body in simulation.bodies]
+
+
 def expert_of(rollout: Rollout, model: PolicyModel) -> TeacherExpert:
     return TeacherExpert(model, rollout.simulation.robot, rollout.shaper, rollout.limiter)
 
@@ -68,7 +72,7 @@ def seen_in(rollout: Rollout) -> np.ndarray:
 
 def test_the_state_is_in_the_frame_of_the_heading(rollout):
     simulation = rollout.simulation
-    for data, yaw in zip(simulation.data, (0.0, 0.5 * np.pi, np.pi), strict=True):
+    for data, yaw in zip(data_of(simulation), (0.0, 0.5 * np.pi, np.pi), strict=True):
         data.qpos[3:7] = np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)
         data.qvel[:3] = 0.5 * np.cos(yaw), 0.5 * np.sin(yaw), 0.1
     state = privileged(rollout)
@@ -80,7 +84,7 @@ def test_the_state_is_in_the_frame_of_the_heading(rollout):
 
 def test_feet_on_the_ground_have_no_height_and_a_slope_is_seen_from_the_heading(aliengo):
     rollout = Rollout(aliengo, 2, Slope(10.0), WALK, TYPICAL, seed=1)
-    for data, yaw in zip(rollout.simulation.data, (0.0, 0.5 * np.pi), strict=True):
+    for data, yaw in zip(data_of(rollout.simulation), (0.0, 0.5 * np.pi), strict=True):
         data.qpos[:2] = 4.0, 0.0
         data.qpos[3:7] = np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)
     np.testing.assert_allclose(privileged(rollout).slope, [[0.176, 0.0], [0.0, -0.176]], atol=2e-3)
@@ -170,7 +174,7 @@ def pair(aliengo) -> Rollout:
     joints = np.random.default_rng(0).uniform(-0.1, 0.1, (1, 12)) + aliengo.stand_pose
     both = np.concatenate([joints, mirrored(joints, ACTION)])
     rollout.limiter.last, rollout.limiter.previous = both, 0.9 * both
-    for data, side, angles in zip(rollout.simulation.data, (1.0, -1.0), both, strict=True):
+    for data, side, angles in zip(data_of(rollout.simulation), (1.0, -1.0), both, strict=True):
         data.qpos[3:7] = 1.0, side * lean[0], lean[1], side * lean[2]
         data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
         data.qpos[7:], data.qvel[6:] = angles, 3.0 * angles

@@ -95,7 +95,7 @@ def test_equal_pasts_give_equal_targets_and_a_reset_forgets(aliengo):
 def test_targets_are_within_the_joint_limits_in_every_attitude(robot):
     rng = np.random.default_rng(0)
     simulation = Simulation(robot, 50, Flat())
-    for data in simulation.data:
+    for data in (body.data for body in simulation.bodies):
         data.qpos[3:7] = rng.normal(size=4)
         data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
         data.qpos[7:] = rng.uniform(robot.lower, robot.upper)

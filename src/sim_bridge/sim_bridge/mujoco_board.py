@@ -55,7 +55,7 @@ class MujocoPhysics:
 
     def advance(self, duration: float) -> None:
         with self.lock:
-            self._body.advance(round(duration / self._body.model.opt.timestep))
+            self._body.advance(round(duration / self._body.time_step))
 
     def sense(self) -> dict[str, Array]:
         return {**vars(self._body.read_sensors()), "foot_force": self._body.foot_force()}
@@ -91,7 +91,7 @@ class MujocoBoard(Node):
         TerrainPublisher(self, self._body.terrain, self._trunk_pose)
         self._health = HealthPublisher(self, SIMULATION)
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
-        self._viewer = Viewer(self._body.model, self._body.data) if settings.viewer else None
+        self._viewer = Viewer(self._body) if settings.viewer else None
         push_robot = partial(push, self, BoardParameters, self._body, self._physics.lock)
         create_request_services(self, {PUSH: push_robot, Request.RESET.value: self._reset})
         self.add_on_set_parameters_callback(self._set_faults)

@@ -74,7 +74,7 @@ class MujocoHardware(HardwareInterface):
         self._lockstep = Lockstep(parameters.lockstep, 1.0 / parameters.control_rate, parameters.lockstep_timeout)
         TerrainPublisher(node, self._robot.terrain, self.trunk_pose, self.time if parameters.clock else None)
         if parameters.viewer:
-            self._viewer = Viewer(self._robot.model, self._robot.data)
+            self._viewer = Viewer(self._robot)
 
     def activate(self) -> None:
         self._active = True

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any
 
-import mujoco
 import numpy as np
 from builtin_interfaces.msg import Time
 from rclpy.clock import Clock, ClockType
@@ -32,7 +30,7 @@ def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: t
     """Push a robot, guarded by the lock, by the node's parameters; return the push in words. Raises ParameterError."""
     parameters = read_parameters(node, kind)
     with lock:
-        direction = robot.push(
+        direction = robot.shove(
             parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction], parameters.push_height
         )
     return f"pushed with {parameters.push_speed:g} m/s towards {direction:.2f} rad from its heading"
@@ -68,12 +66,10 @@ class TerrainPublisher:
 class Viewer:
     """MuJoCo's window on a running simulation. Raises ValueError without a display."""
 
-    def __init__(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    def __init__(self, robot: LiveRobot) -> None:
         if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
             raise ValueError("the viewer needs a display; leave out viewer:=true or set DISPLAY")
-        import mujoco.viewer
-
-        self._window: Any = mujoco.viewer.launch_passive(model, data, show_left_ui=False, show_right_ui=False)
+        self._window = robot.open_window()
         self._drawn = float("-inf")
 
     @property

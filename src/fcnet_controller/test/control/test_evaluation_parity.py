@@ -6,10 +6,10 @@ from msgspec.structs import replace as changed
 
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.names import Mode
+from fcnet_core.observation import RobotState
 from quadruped_sim.evaluation.scenarios import Limits, Scenario
 from quadruped_sim.evaluation.trial import Trial
 from quadruped_sim.physics.randomization import TYPICAL
-from quadruped_sim.physics.sensors import Sensors
 from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.tasks.setpoints import SetpointRanges
 
@@ -24,17 +24,17 @@ def evaluated(robot, model, monkeypatch):
 
     def evaluated(scenario):
         states, sent = [], []
-        measure, step = Sensors.measure, Simulation.step
+        signals, step = Simulation.signals, Simulation.step
 
-        def recorded_measure(self, state):
-            states.append(measure(self, state))
-            return states[-1]
+        def recorded_signals(self):
+            states.append(RobotState(**signals(self)))
+            return vars(states[-1])
 
-        def recorded_step(self, targets, *arguments):
+        def recorded_step(self, targets, record=False):
             sent.append(targets[0].copy())
-            step(self, targets, *arguments)
+            return step(self, targets, record)
 
-        monkeypatch.setattr(Sensors, "measure", recorded_measure)
+        monkeypatch.setattr(Simulation, "signals", recorded_signals)
         monkeypatch.setattr(Simulation, "step", recorded_step)
         episodes = Trial(robot.name, scenario, seed=0, number=0, size=1, model=model).run()
         assert not episodes.fell.any()

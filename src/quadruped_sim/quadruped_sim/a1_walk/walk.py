@@ -19,10 +19,10 @@ from fcnet_core.rotation import projected_gravity
 from quadruped_sim.environments import EPISODE
 from quadruped_sim.environments.walking import OneRobot
 from quadruped_sim.physics.randomization import OFF, Randomization
-from quadruped_sim.physics.simulation import SENSOR_COUNT, SUBSTEPS, Simulation
+from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Rough
 from quadruped_sim.tasks.task import Rewards, load_task
-from quadruped_sim.tasks.view import View, records_of
+from quadruped_sim.tasks.view import View
 
 OBSERVATION = ArraySpec(
     (48,),
@@ -73,7 +73,6 @@ class A1WalkBatch:
         self.reward = Rewards(task, batch)
         self._terminations = task.functions("terminations", batch).values()
         self._rng = np.random.default_rng([seed, 1])
-        self._samples: Array = np.zeros((SUBSTEPS, batch, SENSOR_COUNT))
         self._action: Array = np.zeros((batch, 12))
         self._state = self.simulation.state()
         self.observation = self._observe()
@@ -82,14 +81,14 @@ class A1WalkBatch:
         """Take actions (B, 12); return rewards and which robots have fallen, until `restart`."""
         self._action = np.clip(actions, -CLIP, CLIP)
         targets = self.targets()
-        self.simulation.step(targets, self._samples)
+        records = self.simulation.step(targets, record=True)
         self._state = self.simulation.state()
         self.observation = self._observe()
         batch = self.simulation.batch
         clock = (np.zeros(batch), np.zeros(batch, dtype=bool))
         sent = (targets, targets, targets)
         setpoint = np.tile(SETPOINT, (batch, 1))
-        view = View(self.simulation, self._state, setpoint, *clock, *sent, records_of(self._samples))
+        view = View(self.simulation, self._state, setpoint, *clock, *sent, records)
         return self.reward(view), np.any([termination(view) for termination in self._terminations], axis=0)
 
     def restart(self, mask: Mask) -> None:

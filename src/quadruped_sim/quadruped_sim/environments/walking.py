@@ -31,7 +31,7 @@ from quadruped_sim.physics.terrain import Terrain, named_terrain, terrain_from_f
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.tasks.task import Rewards, load_task
-from quadruped_sim.tasks.view import View, records_of
+from quadruped_sim.tasks.view import View
 
 LARGEST = 100.0  # of what is observed, in the units of each part
 
@@ -108,17 +108,16 @@ class WalkingRobots:
         renewed = np.zeros(simulation.batch, dtype=bool) if renewed is None else renewed
         if actions.shape != rollout.limiter.last.shape or not np.isfinite(actions[~renewed]).all():
             raise SimulationError(f"actions must be finite joint position targets [rad] {rollout.limiter.last.shape}")
-        shaper, before = rollout.shaper, [data.time for data in simulation.data]
+        shaper, before = rollout.shaper, simulation.time
         period = (shaper.setpoint.copy(), shaper.clock.phase, shaper.clock.walking)
         simulation.active = ~renewed
         wanted = np.where(renewed[:, None], rollout.limiter.last, actions)
-        targets = rollout.send(wanted)
-        records = records_of(np.stack([data.sensordata for data in simulation.data])[None])
+        targets = rollout.send(wanted, record=True)
         state = simulation.state()
-        view = View(simulation, state, *period, wanted, targets, rollout.limiter.previous, records)
+        view = View(simulation, state, *period, wanted, targets, rollout.limiter.previous, rollout.recorded)
         earned = CONTROL_PERIOD * self._rewards(view)
-        diverged = [data.time < time for data, time in zip(simulation.data, before, strict=True)]  # MuJoCo reset it
-        fell = (simulation.fallen(state) | np.array(diverged)) & ~renewed
+        diverged = simulation.time < before  # MuJoCo reset it
+        fell = (simulation.fallen(state) | diverged) & ~renewed
         self.restart(renewed)
         return np.where(renewed, 0.0, earned), fell
 

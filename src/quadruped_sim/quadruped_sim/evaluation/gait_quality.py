@@ -15,9 +15,10 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.robot import LEGS
 from fcnet_core.rotation import GRAVITY
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSORS, SUBSTEPS, TIMESTEP, BodyState, Simulation
+from quadruped_sim.physics.mjcf import feet_of
+from quadruped_sim.physics.simulation import BodyState, Simulation
+from quadruped_sim.physics.simulator import Samples
 
 CONTACT_FORCE = 1.0  # [N], as in legged_gym (Rudin et al., 2022)
 SATURATED = 0.99  # of what the motor can give
@@ -31,10 +32,12 @@ SUMS = np.dtype(
             "samples",  # time steps
             "torque_limited",  # of them with some joint at its largest torque
             "speed_limited",  # of them with some joint at its torque-speed curve
-            "joints_torque_limited",  # joints at their largest torque, over time steps
+            "joints",  # over time steps
+            "joints_torque_limited",  # of them at their largest torque
             "joints_speed_limited",
-            "walking",  # time steps in which the gait clock walks
-            "strides",
+            "walking",  # [s] in which the gait clock walks
+            "feet",  # over time steps of it
+            "foot_strides",
             "touchdowns",
             "contacts",  # feet on the ground, over time steps
             "slip",  # [m/s] of them
@@ -92,49 +95,49 @@ class GaitRecorder:
     def __init__(self, simulation: Simulation) -> None:
         robot, size = simulation.robot, simulation.batch
         self._robot, self._terrain, self._radius = robot, simulation.terrain, robot.geometry.foot_radius
-        self._torque_limit = np.stack([model.actuator_forcerange[:, 1] for model in simulation.models])
-        self._weight = GRAVITY * np.array([model.body_mass.sum() for model in simulation.models])
-        self._contact = np.ones((size, len(LEGS)), dtype=bool)  # at the last sample
-        self._airborne: Array = np.zeros((size, len(LEGS)))  # [s] since the foot has left the ground
-        self._highest: Array = np.zeros((size, len(LEGS)))  # [m] since then
+        self._period, self._step = simulation.period, simulation.time_step
+        self._torque_limit, self._weight = simulation.torque_limit, GRAVITY * simulation.mass
+        feet = (size, len(feet_of(robot)))
+        self._contact = np.ones(feet, dtype=bool)  # at the last sample
+        self._airborne: Array = np.zeros(feet)  # [s] since the foot has left the ground
+        self._highest: Array = np.zeros(feet)  # [m] since then
         self.sums: Sums = np.zeros(size, dtype=SUMS)
 
-    def record(self, samples: Array, state: BodyState, stride_rate: Array, walking: Mask, counted: Mask) -> None:
-        """Add a control period that began in `state`: the sensors (SUBSTEPS, B, n) of its time steps, the gait clock's
+    def record(self, samples: Samples, state: BodyState, stride_rate: Array, walking: Mask, counted: Mask) -> None:
+        """Add a control period that began in `state`: what was recorded in it, see Simulator.step, the gait clock's
         strides per second (B,) and whether it walks (B,), and which robots count (B,).
         """
         self._add_motors(samples, counted)
         walks = counted & walking
         self._add_feet(samples, walks)
         speed = np.hypot(state.linear_velocity[:, 0], state.linear_velocity[:, 1])
-        distance = np.where(walks, speed, 0.0) * CONTROL_PERIOD
-        power = np.maximum(samples[..., SENSORS["torque"]] * samples[..., SENSORS["joint_velocity"]], 0.0).sum((0, 2))
-        self.sums["walking"] += walks * SUBSTEPS
-        self.sums["strides"] += np.where(walks, stride_rate, 0.0) * CONTROL_PERIOD
-        self.sums["energy"] += np.where(walks, power, 0.0) * TIMESTEP
+        distance = np.where(walks, speed, 0.0) * self._period
+        power = np.maximum(samples["torque"] * samples["joint_rate"], 0.0).sum((0, 2))
+        self.sums["walking"] += walks * self._period
+        self.sums["foot_strides"] += np.where(walks, stride_rate, 0.0) * self._period * self._contact.shape[1]
+        self.sums["energy"] += np.where(walks, power, 0.0) * self._step
         self.sums["distance"] += distance
         self.sums["weight_distance"] += self._weight * distance
 
-    def _add_motors(self, samples: Array, counted: Mask) -> None:
-        torque, velocity = samples[..., SENSORS["torque"]], samples[..., SENSORS["joint_velocity"]]
+    def _add_motors(self, samples: Samples, counted: Mask) -> None:
+        torque, velocity = samples["torque"], samples["joint_rate"]
         at_most = SATURATED * self._torque_limit
         lowest, highest = self._robot.torque_bounds(velocity)
         strength = SATURATED * self._torque_limit / self._robot.torque_limit
         at_limit = np.abs(torque) >= at_most
         at_curve = (torque <= strength * lowest) | (torque >= strength * highest)
-        self.sums["samples"] += counted * SUBSTEPS
+        self.sums["samples"] += counted * len(torque)
+        self.sums["joints"] += counted * len(torque) * torque.shape[-1]
         for name, limited in (("torque_limited", at_limit), ("speed_limited", at_curve)):
             self.sums[name] += counted * limited.any(-1).sum(0)
             self.sums[f"joints_{name}"] += counted * limited.sum((0, 2))
 
-    def _add_feet(self, samples: Array, walks: Mask) -> None:
-        feet = samples[..., SENSORS["foot_position"]].reshape(*samples.shape[:2], len(LEGS), 3)
-        velocity = samples[..., SENSORS["foot_velocity"]].reshape(feet.shape)
-        spin = samples[..., SENSORS["foot_spin"]].reshape(feet.shape)
-        contact = samples[..., SENSORS["touch"]] > CONTACT_FORCE
-        radius = self._radius
+    def _add_feet(self, samples: Samples, walks: Mask) -> None:
+        feet, velocity, spin = samples["foot_position"], samples["foot_velocity"], samples["foot_spin"]
+        contact, radius = samples["foot_force"] > CONTACT_FORCE, self._radius
         slip = np.hypot(velocity[..., 0] - radius * spin[..., 1], velocity[..., 1] + radius * spin[..., 0])
         above = feet[..., 2] - radius - self._terrain.height(feet[..., 0], feet[..., 1])
+        self.sums["feet"] += walks * len(contact) * contact.shape[-1]
         self.sums["contacts"] += walks * contact.sum((0, 2))
         self.sums["slip"] += np.where(walks, (slip * contact).sum((0, 2)), 0.0)
         for now, height in zip(contact, above, strict=True):
@@ -143,7 +146,7 @@ class GaitRecorder:
             self.sums["touchdowns"] += walks * landed.sum(1)
             self.sums["swings"] += walks * swung.sum(1)
             self.sums["clearance"] += np.where(swung & walks[:, None], self._highest, 0.0).sum(1)
-            self._airborne = np.where(now, 0.0, self._airborne + TIMESTEP)
+            self._airborne = np.where(now, 0.0, self._airborne + self._step)
             self._highest = np.where(now, 0.0, np.maximum(self._highest, height))
             self._contact = now
 
@@ -152,20 +155,19 @@ def quality(sums: Sums) -> GaitQuality:
     """Return the figures of a scenario from the sums of its robots."""
     total = {name: float(sums[name].sum()) for name in sums.dtype.names or ()}
 
-    def share(part: str, whole: str, scale: float = 1.0) -> float:
-        return total[part] / (scale * total[whole]) if total[whole] else float("nan")
+    def share(part: str, whole: str) -> float:
+        return total[part] / total[whole] if total[whole] else float("nan")
 
-    slip, speed = share("slip", "contacts"), share("distance", "walking", TIMESTEP)
-    joints = 3 * len(LEGS)
+    slip, speed = share("slip", "contacts"), share("distance", "walking")
     return GaitQuality(
         slip=slip,
         slip_share=slip / speed if speed else float("nan"),
-        touchdowns=share("touchdowns", "strides", len(LEGS)),
+        touchdowns=share("touchdowns", "foot_strides"),
         clearance=share("clearance", "swings"),
-        duty=share("contacts", "walking", len(LEGS)),
+        duty=share("contacts", "feet"),
         cost_of_transport=share("energy", "weight_distance"),
         torque_saturation=share("torque_limited", "samples"),
-        joint_torque_saturation=share("joints_torque_limited", "samples", joints),
+        joint_torque_saturation=share("joints_torque_limited", "joints"),
         speed_saturation=share("speed_limited", "samples"),
-        joint_speed_saturation=share("joints_speed_limited", "samples", joints),
+        joint_speed_saturation=share("joints_speed_limited", "joints"),
     )

@@ -21,7 +21,6 @@ from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, tilt
 from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import Place, StartPose
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SUBSTEPS, TIMESTEP
 from quadruped_sim.physics.terrain import START, TERRAINS, Flat, SideSlope, Slope, Terrain
 
 Kind = Literal["stand_up", "recovery"]
@@ -42,7 +41,7 @@ MAX_SLIDE = 0.1  # [m] of a robot that lies damped, in HOLD
 
 FALLS: tuple[tuple[Fall, float], ...] = (("dropped", 0.0), ("toppled", 0.0), ("dropped", 10.0), ("toppled", 10.0))
 DROP_HEIGHT = 0.5  # [m] of the trunk's centre
-LONGEST_SETTLING = 4.0  # [s] damped after a fall
+SHORTEST_SETTLING, LONGEST_SETTLING = 0.5, 4.0  # [s] damped after a fall
 STILL = 0.1  # [m/s, rad/s] of the trunk
 RIGHTED = 0.35  # [rad] tilt against the ground
 IN_TIME = 5.0  # [s] in which a robot has to right itself
@@ -122,8 +121,8 @@ class GettingUp:
         """Make a robot on ground of random friction: lying at a place, else standing."""
         start: StartPose = "lying" if place else "standing"
         seed = int(rng.integers(2**31))
-        live = LiveRobot(load_robot(self.robot), terrain, timestep=TIMESTEP, start=start, place=place, seed=seed)
-        live.model.geom_friction[:, 0] = rng.uniform(*FRICTION)
+        live = LiveRobot(load_robot(self.robot), terrain, start=start, place=place, seed=seed)
+        live.set_friction(rng.uniform(*FRICTION))
         live.reset()
         return live
 
@@ -134,10 +133,8 @@ def drop(live: LiveRobot, rng: np.random.Generator) -> None:
     attitude = rng.normal(size=4)
     spot = rng.uniform(-SPOT, SPOT, 2)
     ground = float(live.terrain.height(spot[:1], spot[1:])[0])
-    live.data.qpos[:3] = (*spot, ground + DROP_HEIGHT)
-    live.data.qpos[3:7] = attitude / np.linalg.norm(attitude)
-    live.data.qpos[7:] = rng.uniform(live.robot.lower, live.robot.upper)
-    live.data.qvel[:] = 0.0
+    trunk = np.array([*spot, ground + DROP_HEIGHT, *attitude / np.linalg.norm(attitude)])
+    live.move(trunk, rng.uniform(live.robot.lower, live.robot.upper))
 
 
 def _topple(robot: ControlledRobot, rng: np.random.Generator) -> None:
@@ -149,17 +146,16 @@ def _topple(robot: ControlledRobot, rng: np.random.Generator) -> None:
     robot.measure().walk_on(cold=True)
     upright, speed = robot.walk(1.0 + rng.random(), setpoint), FIRST_PUSH
     while upright:
-        live.push(speed)
-        live.data.qvel[3:5] += speed * rng.uniform(-1, 1, 2)
+        live.shove(speed)
+        live.accelerate(np.zeros(3), np.append(speed * rng.uniform(-1, 1, 2), 0.0))
         upright, speed = robot.walk(PUSH_TIME, setpoint), speed + HARDER
 
 
 def settle(live: LiveRobot) -> None:
     """Damp the joints, as the controller does in fault, until the robot is at rest."""
-    live.damp()
-    for _ in range(round(LONGEST_SETTLING / CONTROL_PERIOD)):
-        live.advance(SUBSTEPS)
-        if np.abs(live.data.qvel[:6]).max() < STILL and live.data.time > 0.5:
+    for period in range(round(LONGEST_SETTLING / live.period)):
+        live.step(None)
+        if np.abs(live.velocity).max() < STILL and period >= SHORTEST_SETTLING / live.period:
             break
 
 
@@ -178,7 +174,7 @@ class _Episode:
         failure, sag = self._until(Mode.STANDING), math.nan
         if not failure:
             failure = self._cycles(HOLD)
-            sag = self._controller.posture.largest_error(self._live.data.qpos[7:])
+            sag = self._controller.posture.largest_error(self._joints())
         if not failure:
             self._controller.lie_down()
             failure = self._until(Mode.PASSIVE) or self._lies_still()
@@ -194,7 +190,7 @@ class _Episode:
             return self._outcome(str(refused), righting=right)
         while controller.mode is Mode.RECOVERING:
             self._cycle()
-            elapsed += CONTROL_PERIOD
+            elapsed += self._live.period
         upright = matrix_from_xyzw(self._live.ground_truth().orientation)[:, 2] @ normal > math.cos(RIGHTED)
         if controller.mode is Mode.STANDING_UP and upright:
             right = elapsed
@@ -216,7 +212,7 @@ class _Episode:
 
     def _cycles(self, seconds: float, mode: Mode | None = None) -> str:
         """Run control periods until this mode; return why they ended early, or nothing."""
-        for _ in range(round(seconds / CONTROL_PERIOD)):
+        for _ in range(round(seconds / self._live.period)):
             self._cycle()
             if self._controller.mode is Mode.FAULT:
                 return self._controller.fault
@@ -227,7 +223,7 @@ class _Episode:
     def _lies_still(self) -> str:
         self._live.damp()
         lay = self._live.ground_truth().position
-        self._live.advance(round(HOLD / TIMESTEP))
+        self._live.advance(round(HOLD / self._live.time_step))
         self._look()
         if self._maxima["tilt"] > self._facts.safety.max_tilt:
             return "tilted in the end"
@@ -239,19 +235,23 @@ class _Episode:
         self._robot.cycle()
         target = self._controller.runner.limiter.last
         if self._controller.posture.commands_joints:
-            self._see("target_rate", np.abs(target - before).max() / CONTROL_PERIOD)
-            self._see("joint_error", np.abs(target - self._live.data.qpos[7:]).max())
+            self._see("target_rate", np.abs(target - before).max() / self._live.period)
+            self._see("joint_error", np.abs(target - self._joints()).max())
         self._look()
 
     def _look(self) -> None:
         """Note the state at the end of a control period."""
-        facts, torque, velocity = self._facts, self._live.data.actuator_force, self._live.data.qvel[6:]
-        self._rate += CONTROL_PERIOD / facts.safety.fall_rate_time * (self._live.data.qvel[3:5] - self._rate)
+        facts, live = self._facts, self._live
+        torque, velocity = live.signals(ideal=True, names=("torque", "joint_velocity")).values()
+        self._rate += live.period / facts.safety.fall_rate_time * (live.velocity[3:5] - self._rate)
         self._see("torque", np.abs(torque / facts.torque_limit).max())
         self._see("speed", np.abs(velocity / facts.velocity_limit).max())
         self._see("power", np.abs(torque * velocity).sum())
         self._see("turning", np.hypot(*self._rate))
         self._see("tilt", float(tilt(self._live.ground_truth().orientation)))
+
+    def _joints(self) -> Array:
+        return self._live.signals(ideal=True)["joint_position"]
 
     def _see(self, name: str, value: float) -> None:
         self._maxima[name] = max(self._maxima[name], float(value))

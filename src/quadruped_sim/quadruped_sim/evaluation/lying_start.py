@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import mujoco
 import numpy as np
 
 from fcnet_core.arrays import Mask
@@ -12,9 +11,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.names import Mode
 from fcnet_core.observation import RobotState
 from quadruped_sim.controlled_robot import controller_of
-from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, folded_height
-from quadruped_sim.physics.placement import Place, trunk_above
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import START, Flat, Rough, SideSlope, Slope
 from quadruped_sim.rollout import Rollout
 
@@ -37,24 +34,28 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     waiting = simulation.active.copy()
     simulation.active = lying & waiting
     for index in chosen:
-        _lay_down(simulation, index, rng)
-    _rest(rollout, chosen)
+        heading = rng.uniform(-np.pi, np.pi) if isinstance(simulation.terrain, ANY_HEADING) else 0.0
+        simulation.lay_down(index, heading, ON_SLOPE if isinstance(simulation.terrain, Slope) else None)
+    with simulation.damped(lying):
+        # The targets are the joint positions, so that no earlier target takes effect afterwards.
+        for _ in range(round(RESTING_TIME / simulation.period)):
+            rollout.send(simulation.state().joint_position + simulation.drawn.joint_zero)
     robots = _states(simulation)
     controllers = {index: controller_of(robot, robots[index]) for index in chosen}
     for controller in controllers.values():
         with suppress(FcnetError):  # it lies on its side
             controller.stand_up(0.0)
     targets, standing, stood = rollout.limiter.last.copy(), failed[chosen], 0.0
-    for period in range(round(LONGEST / CONTROL_PERIOD)):
+    for period in range(round(LONGEST / simulation.period)):
         for index, controller in controllers.items():
             controller.state = robots[index]
-            targets[index] = controller.cycle(period * CONTROL_PERIOD) if simulation.active[index] else np.nan
+            targets[index] = controller.cycle(period * simulation.period) if simulation.active[index] else np.nan
         rollout.send(targets)
         robots = _states(simulation)
         standing = np.array([controller.mode is Mode.STANDING for controller in controllers.values()])
         failed[chosen] = [not controller.posture.commands_joints for controller in controllers.values()]
         simulation.active &= ~failed
-        stood = stood + CONTROL_PERIOD if (standing | failed[chosen]).all() else 0.0
+        stood = stood + simulation.period if (standing | failed[chosen]).all() else 0.0
         if stood >= STANDING_TIME:
             break
     failed[chosen] |= ~standing
@@ -68,29 +69,3 @@ def _states(simulation: Simulation) -> list[RobotState]:
     counted = state.joint_position + simulation.drawn.joint_zero
     rows = zip(counted, state.joint_velocity, state.orientation, state.angular_velocity, strict=True)
     return [RobotState(*row) for row in rows]
-
-
-def _lay_down(simulation: Simulation, index: int, rng: np.random.Generator) -> None:
-    """Lay one robot down, folded and level with the ground below it."""
-    robot, terrain, data = simulation.robot, simulation.terrain, simulation.data[index]
-    spot = np.array([ON_SLOPE, 0.0]) if isinstance(terrain, Slope) else data.qpos[:2].copy()
-    heading = rng.uniform(-np.pi, np.pi) if isinstance(terrain, ANY_HEADING) else 0.0
-    mujoco.mj_resetData(simulation.models[index], data)
-    place = Place(float(spot[0]), float(spot[1]), heading)
-    data.qpos[:7], data.qpos[7:] = trunk_above(robot, terrain, place, folded_height(robot)), robot.rest_pose
-
-
-def _rest(rollout: Rollout, chosen: list[int]) -> None:
-    """Let the robots come to rest with damped joints. The targets are the joint positions, so that no earlier
-    target takes effect afterwards.
-    """
-    simulation = rollout.simulation
-    models = [simulation.models[index] for index in chosen]
-    gains = [model.actuator_gainprm.copy() for model in models]
-    for model in models:
-        model.actuator_gainprm[:, STIFFNESS] = 0.0
-        model.actuator_gainprm[:, DAMPING] = simulation.robot.damping
-    for _ in range(round(RESTING_TIME / CONTROL_PERIOD)):
-        rollout.send(simulation.state().joint_position + simulation.drawn.joint_zero)
-    for model, gain in zip(models, gains, strict=True):
-        model.actuator_gainprm[:] = gain

@@ -16,11 +16,11 @@ from quadruped_sim.evaluation.getting_up import GettingUp
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SUBSTEPS, TIMESTEP, BodyState
+from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.task import Rewards, load_task
-from quadruped_sim.tasks.view import View, records_of
+from quadruped_sim.tasks.view import View
 
 COMPARED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "height", "roll", "pitch")]
 
@@ -138,11 +138,10 @@ class Trial:
         simulation, clock = rollout.simulation, rollout.shaper.clock
         recorder, gait = EpisodeRecorder(robot, terrain, size, scenario.settling), GaitRecorder(simulation)
         rewards = Rewards(load_task("velocity"), size, "score")
-        samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
         push_period = round(PUSH_INTERVAL / CONTROL_PERIOD)
         lying = np.arange(size) % 2 < 2 * scenario.lying_share - 1e-9  # every second one for a half, all for one
         upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 4]))
-        started = np.array([data.time for data in simulation.data])
+        started = simulation.time
         for step in range(self.periods):
             seen = rollout.observe()
             upright &= ~seen.fallen
@@ -150,18 +149,20 @@ class Trial:
             recorder.record(seen.state, rollout.shaper.setpoint, upright)
             wanted = rollout.act(seen)
             if step % push_period == push_period // 2:
-                simulation.push(np.ones(size, dtype=bool), scenario.push)
+                simulation.push_randomly(np.ones(size, dtype=bool), scenario.push)
             if step == round(KICK_TIME / CONTROL_PERIOD):
                 simulation.kick(scenario.kick)
             before = rollout.limiter.last
-            targets = rollout.send(wanted, samples)
-            period = (wanted, targets, before if step else targets, records_of(samples))
+            targets = rollout.send(wanted, record=True)
+            period = (wanted, targets, before if step else targets, rollout.recorded)
             view = View(simulation, seen.state, rollout.shaper.setpoint, clock.phase, clock.walking, *period)
             recorder.add_reward(rewards(view))
             strides = clock.frequency(rollout.shaper.setpoint)
-            gait.record(samples, seen.state, strides, clock.walking, upright & recorder.settled)
-        elapsed = np.array([data.time for data in simulation.data]) - started
-        diverged = simulation.active & (elapsed < self.periods * CONTROL_PERIOD - TIMESTEP)  # MuJoCo reset it
+            gait.record(rollout.recorded, seen.state, strides, clock.walking, upright & recorder.settled)
+        elapsed = simulation.time - started
+        diverged = simulation.active & (
+            elapsed < self.periods * CONTROL_PERIOD - simulation.time_step
+        )  # MuJoCo reset it
         fell = ~upright | simulation.fallen(simulation.state()) | diverged
         return recorder.episodes(fell, lying, gait.sums)
 

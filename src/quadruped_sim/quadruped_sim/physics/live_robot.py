@@ -2,47 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.legs.stand_motion import STANDING, stand_path
 from fcnet_core.observation import SENSOR_NOISE, SensorReading, TrunkPose
-from fcnet_core.robot import LEGS, Robot
+from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
-from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, build_model, folded_height, stand_height
+from quadruped_sim.physics.body import Body
+from quadruped_sim.physics.mjcf import STIFFNESS, build_model, folded_height, stand_height
 from quadruped_sim.physics.placement import Place, StartPose, trunk_above
+from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
 UPSIDE_DOWN = np.array([0.0, 1.0, 0.0, 0.0])  # w, x, y, z: half a turn about the forward axis
+NOISE = {  # standard deviations at noise 1 [rad, rad/s]
+    "joint_position": SENSOR_NOISE["sin_joint_position"],
+    "joint_velocity": SENSOR_NOISE["joint_velocity"],
+    "angular_velocity": SENSOR_NOISE["angular_velocity"],
+}
 SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 
 
-class LiveRobot:
-    """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training.
+class LiveRobot(Body):
+    """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training: a Simulator
+    of one robot.
 
-    start, place: pose and place of the start; changes take effect at the next reset.
+    start, place: pose and place of the start; changes take effect at the next reset. period [s]: of the control.
     """
+
+    batch = None
+    provides = frozenset({*MEASURED, "linear_velocity", "torque"})
 
     def __init__(
         self,
         robot: Robot,
         terrain: Terrain,
         *,
-        timestep: float = 0.004,
+        timestep: float | None = None,
         noise: float = 1.0,
         start: StartPose = "lying",
         place: Place | None = None,
         seed: int = 0,
+        period: float = 0.02,
     ) -> None:
-        self.robot = robot
-        self.terrain = terrain
+        super().__init__(robot, build_model(robot, terrain, timestep or time_step(period), inputs="pos vel ff"))
+        self.terrain, self.period = terrain, period
         self.start: StartPose = start
         self.place = place or Place()
-        self.model = build_model(robot, terrain, timestep, inputs="pos vel ff")
-        self.data = mujoco.MjData(self.model)
         self._noise = noise
         self._rng = np.random.default_rng(seed)
         self._elapsed = 0.0
@@ -58,28 +70,27 @@ class LiveRobot:
         """Whether the joints are only damped, following no target."""
         return not self.model.actuator_gainprm[:, STIFFNESS].any()
 
-    def reset(self) -> None:
+    def reset(self, mask: Mask | None = None) -> None:
         """Place the robot at rest: lying on belly or back and damped, or standing on stiff legs."""
         self._elapsed = self.time
-        mujoco.mj_resetData(self.model, self.data)
         lying = self.start != "standing"
         height = folded_height(self.robot) if lying else stand_height(self.robot)
-        self.data.qpos[:7] = trunk_above(self.robot, self.terrain, self.place, height)
+        trunk = trunk_above(self.robot, self.terrain, self.place, height)
         if self.start == "on_back":
-            mujoco.mju_mulQuat(self.data.qpos[3:7], self.data.qpos[3:7].copy(), UPSIDE_DOWN)
+            mujoco.mju_mulQuat(trunk[3:], trunk[3:].copy(), UPSIDE_DOWN)
+        self.put(trunk, self.robot.rest_pose)
         if lying:
-            self.data.qpos[7:] = self.robot.rest_pose
             self.damp()
         else:
             legs = stand_path(self.robot)
-            legs.start(self.robot.stand_pose, self._orientation())
-            self.data.qpos[7:] = legs.pose(STANDING)
+            legs.start(self.robot.stand_pose, self.orientation)
+            self.move(trunk, legs.pose(STANDING))
             self.follow(legs.targets(STANDING))
-        self.advance(round(SETTLING_TIME / self.model.opt.timestep) if lying else 1)
+        self.advance(round(SETTLING_TIME / self.time_step) if lying else 1)
         self._elapsed -= float(self.data.time)
 
     def follow(self, targets: npt.ArrayLike) -> None:
-        """Hold position targets (12,) [rad], clipped to the joint limits, with the robot's gains.
+        """Hold position targets (N,) [rad], clipped to the joint limits, with the robot's gains.
 
         Targets that are not finite raise ValueError and change nothing.
         """
@@ -93,48 +104,78 @@ class LiveRobot:
         """Damp the joints: they follow no targets and only resist motion."""
         self._command(0.0, 0.0, 0.0, 0.0, self.robot.damping)
 
-    def advance(self, steps: int) -> None:
-        """Simulate `steps` time steps."""
-        mujoco.mj_step(self.model, self.data, steps)
+    def step(self, targets: Array | None, record: bool = False) -> Samples:
+        """Advance by one control period under position targets (N,) [rad], or damped; nothing is recorded."""
+        self.damp() if targets is None else self.follow(targets)
+        self.advance(round(self.period / self.time_step))
+        return {}
 
-    def push(self, speed: float, direction: float | None = None, height: float = 0.0) -> float:
+    def push(self, velocity: Array) -> None:
+        """Change the trunk's velocity (3,) [m/s] in the world frame."""
+        self.accelerate(velocity)
+
+    def shove(self, speed: float, direction: float | None = None, height: float = 0.0) -> float:
         """Change the trunk's horizontal velocity by `speed` [m/s] towards `direction` [rad] from its heading, or in
         a random direction; return the direction. A push `height` [m] above the trunk's centre also turns the robot.
         """
         chosen = float(self._rng.uniform(-np.pi, np.pi)) if direction is None else direction
-        rotation = matrix_from_xyzw(self._orientation())
+        rotation = matrix_from_xyzw(self.orientation)
         way = float(np.arctan2(rotation[1, 0], rotation[0, 0])) + chosen
         change = speed * np.array([np.cos(way), np.sin(way), 0.0])
-        self.data.qvel[:3] += change
         inertia = np.empty((self.model.nv, self.model.nv))
         mujoco.mj_fullM(self.model, self.data, inertia)
         impulse = float(self.model.body_mass.sum()) * change
         turn = rotation.T @ np.cross(height * rotation[:, 2], impulse)  # [Nms] in the trunk's frame
-        self.data.qvel[3:6] += np.linalg.solve(inertia[3:6, 3:6], turn)
+        self.accelerate(change, np.linalg.solve(inertia[self.at.spin, self.at.spin], turn))
         return chosen
 
     def read_sensors(self) -> SensorReading:
         """Return noisy measurements."""
+        measured = self.signals()
         return SensorReading(
-            position=self._noisy(self.data.qpos[7:], SENSOR_NOISE["sin_joint_position"]),
-            velocity=self._noisy(self.data.qvel[6:], SENSOR_NOISE["joint_velocity"]),
+            position=measured["joint_position"],
+            velocity=measured["joint_velocity"],
             torque=self.data.actuator_force.copy(),
-            orientation=self._noisy_orientation(),
-            angular_velocity=self._noisy(self.data.sensor("gyroscope").data, SENSOR_NOISE["angular_velocity"]),
+            orientation=measured["orientation"],
+            angular_velocity=measured["angular_velocity"],
             linear_acceleration=self._noisy(self.data.sensor("accelerometer").data, ACCELEROMETER_NOISE),
         )
 
     def ground_truth(self) -> TrunkPose:
         """Return the true pose and velocity of the trunk."""
-        inverse, velocity = np.empty(4), np.empty(3)
-        mujoco.mju_negQuat(inverse, self.data.qpos[3:7])
-        mujoco.mju_rotVecQuat(velocity, self.data.qvel[:3], inverse)
+        orientation = self.orientation
         return TrunkPose(
-            position=self.data.qpos[:3].copy(),
-            orientation=self._orientation(),
-            linear_velocity=velocity,
-            angular_velocity=self.data.qvel[3:6].copy(),
+            position=self.data.qpos[self.at.position].copy(),
+            orientation=orientation,
+            linear_velocity=matrix_from_xyzw(orientation).T @ self.velocity[:3],
+            angular_velocity=self.velocity[3:],
         )
+
+    def signals(self, ideal: bool = False, names: Iterable[str] = MEASURED) -> dict[str, Array]:
+        """Return signals (n,), see Simulator, with the noise of sensors; `torque` (N,) [Nm] has none."""
+        if ideal:
+            return {name: self._true(name, self.velocity[3:]).copy() for name in names}
+        gyroscope = self.data.sensor("gyroscope").data
+        return {
+            name: self._noisy_orientation()
+            if name == "orientation"
+            else self._noisy(self._true(name, gyroscope), NOISE.get(name, 0.0))
+            for name in names
+        }
+
+    def _true(self, name: str, spin: Array) -> Array:
+        match name:
+            case "joint_position":
+                return self.data.qpos[self.at.joints]
+            case "joint_velocity":
+                return self.data.qvel[self.at.rates]
+            case "angular_velocity":
+                return spin
+            case "linear_velocity":
+                return self.ground_truth().linear_velocity
+            case "torque":
+                return self.data.actuator_force
+        return self.orientation
 
     def _command(
         self,
@@ -144,26 +185,21 @@ class LiveRobot:
         stiffness: Array | float,
         damping: Array | float,
     ) -> None:
-        self.model.actuator_gainprm[:, STIFFNESS] = stiffness
-        self.model.actuator_gainprm[:, DAMPING] = damping
+        self.set_gains(stiffness, damping)
         controls = self.data.ctrl.reshape(-1, 3)  # a motor's inputs, see build_model
         controls[:, 0], controls[:, 1], controls[:, 2] = position, velocity, torque
-
-    def _orientation(self) -> Array:
-        return xyzw_from_wxyz(self.data.qpos[3:7])
 
     def _noisy(self, true: Array, deviation: float) -> Array:
         return true + self._noise * deviation * self._rng.standard_normal(true.shape)
 
     def _noisy_orientation(self) -> Array:
-        turned = self.data.qpos[3:7].copy()
+        turned = self.data.qpos[self.at.quaternion].copy()
         error = self._noise * SENSOR_NOISE["projected_gravity"] * self._rng.standard_normal(3)
         mujoco.mju_quatIntegrate(turned, error, 1.0)
         return xyzw_from_wxyz(turned)
 
 
 FASTEST = FARTHEST = 1e6  # [rad/s, rad] targets are clipped to these; MuJoCo rejects controls above 1e10
-TRUNK_FREEDOMS = 6
 BLOCKED = 1000.0  # [Nms/rad] against which a motor's largest torque moves a joint by a few hundredths of a rad/s
 
 
@@ -187,12 +223,10 @@ class MotorDrivenRobot(LiveRobot):
     ) -> None:
         super().__init__(robot, terrain, timestep=timestep, noise=noise, start="lying", place=place, seed=seed)
         self._free_damping = self.model.dof_damping.copy()
-        touch = self.model.sensor(f"{LEGS[0]}_touch").adr[0]
-        self._touch = slice(touch, touch + len(LEGS))
 
-    def reset(self) -> None:
+    def reset(self, mask: Mask | None = None) -> None:
         """Return the robot to its start, at rest and without torque."""
-        super().reset()
+        super().reset(mask)
         self.release()
 
     def drive(
@@ -203,7 +237,7 @@ class MotorDrivenRobot(LiveRobot):
         stiffness: npt.ArrayLike,
         damping: npt.ArrayLike,
     ) -> None:
-        """Command the motors: arrays (12,) in JOINT_NAMES order [rad, rad/s, Nm, Nm/rad, Nms/rad].
+        """Command the motors: arrays (N,) [rad, rad/s, Nm, Nm/rad, Nms/rad].
 
         Position targets are not clipped to the joint limits: the motors have none. What is not finite raises
         ValueError and changes nothing.
@@ -217,14 +251,14 @@ class MotorDrivenRobot(LiveRobot):
 
     def release(self) -> None:
         """Remove the torque from all motors."""
-        self.drive(*np.zeros((5, 12)))
+        self.drive(*np.zeros((5, len(self.robot.joints))))
 
     def block(self, joint: int | None) -> None:
-        """Hold one joint, an index in JOINT_NAMES, in place whatever its motor does; None releases it."""
+        """Hold one joint, by its index, in place whatever its motor does; None releases it."""
         self.model.dof_damping[:] = self._free_damping
         if joint is not None:
-            self.model.dof_damping[TRUNK_FREEDOMS + joint] = BLOCKED
+            self.model.dof_damping[np.arange(self.model.nv)[self.at.rates][joint]] = BLOCKED
 
     def foot_force(self) -> Array:
-        """Return the forces (4,) [N] of the ground on the feet FR, FL, RR, RL."""
-        return self.data.sensordata[self._touch].copy()
+        """Return the forces (F,) [N] of the ground on the feet."""
+        return self.data.sensordata[self.at.sampled["foot_force"][0]].copy()

@@ -148,6 +148,16 @@ def _motor(robot: Robot, leg: str, joint: str, effects: Effects, inputs: str) ->
 RESISTANCE, STIFFNESS, DAMPING = 0, 4, 6
 
 
+def root_of(robot: Robot) -> str:
+    """Return the name of the free body."""
+    return robot.model.root if robot.model else "trunk"
+
+
+def feet_of(robot: Robot) -> tuple[str, ...]:
+    """Return the names of the feet in the order of every vector: of the legs, or as the robot's file has them."""
+    return tuple(robot.model.feet) if robot.model else LEGS
+
+
 def stand_height(robot: Robot) -> float:
     """Return the height [m] of the trunk's centre over level ground in the stand pose."""
     thigh, calf = robot.stand_pose[1], robot.stand_pose[1] + robot.stand_pose[2]

@@ -11,6 +11,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.files import NotNegative, Positive
+from quadruped_sim.physics.body import Body
 from quadruped_sim.physics.mjcf import DAMPING, REAL, RESISTANCE, STIFFNESS, Effects
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ KIND = msgspec.convert(
 
 @dataclass(frozen=True)
 class Draw:
-    """Samples of `batch` robots, see Randomization: arrays (B,), com (B, 3), gain and joint_zero (B, 12)."""
+    """Samples of `batch` robots, see Randomization: arrays (B,), com (B, 3), gain and joint_zero (B, N)."""
 
     friction: Array
     payload: Array
@@ -98,23 +99,21 @@ class Draw:
     delay: Array
 
 
-SIZES: dict[str, tuple[int, ...]] = {"com": (3,), "gain": (12,), "joint_zero": (12,)}
-
-
-def draw(ranges: Randomization, batch: int, rng: np.random.Generator) -> Draw:
-    """Sample a batch of robots."""
+def draw(ranges: Randomization, batch: int, joints: int, rng: np.random.Generator) -> Draw:
+    """Sample a batch of robots with so many joints."""
+    sizes = {"com": (3,), "gain": (joints,), "joint_zero": (joints,)}
     drawn: dict[str, Array] = {}
     for name in Draw.__dataclass_fields__:
         low, high = getattr(ranges, name)
-        drawn[name] = rng.uniform(low, high, (batch, *SIZES.get(name, ())))
+        drawn[name] = rng.uniform(low, high, (batch, *sizes.get(name, ())))
     return Draw(**drawn)
 
 
-def apply_draw(model: mujoco.MjModel, data: mujoco.MjData, nominal: mujoco.MjModel, drawn: Draw, index: int) -> None:
-    """Make `model` the robot `index` of a draw; `nominal`, of the robot files, stays, `data` is overwritten."""
+def apply_draw(body: Body, nominal: mujoco.MjModel, drawn: Draw, index: int) -> None:
+    """Make a body the robot `index` of a draw; its data are overwritten. nominal: the model of the robot files."""
+    model, trunk = body.model, body.at.trunk
     everywhere = nominal.geom_priority == 0  # a patch keeps its own
     model.geom_friction[everywhere, 0] = drawn.friction[index]
-    trunk = model.body("trunk").id
     loaded = 1 + drawn.payload[index] / nominal.body_mass[trunk]
     model.body_mass[trunk] = nominal.body_mass[trunk] * loaded
     model.body_inertia[trunk] = nominal.body_inertia[trunk] * loaded
@@ -127,4 +126,4 @@ def apply_draw(model: mujoco.MjModel, data: mujoco.MjData, nominal: mujoco.MjMod
         model.actuator_gainprm[:, gain] = nominal.actuator_gainprm[:, gain] * strength * drawn.gain[index]
     model.actuator_gainprm[:, RESISTANCE] = nominal.actuator_gainprm[:, RESISTANCE] / strength
     model.actuator_forcerange[:] = nominal.actuator_forcerange * min(strength, 1.0)
-    mujoco.mj_setConst(model, data)
+    mujoco.mj_setConst(model, body.data)

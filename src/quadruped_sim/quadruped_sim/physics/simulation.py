@@ -1,9 +1,10 @@
-"""A batch of robots in MuJoCo, advanced one control period at a time."""
+"""A batch of robots in MuJoCo, advanced one control period at a time: a Simulator."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import mujoco
@@ -12,36 +13,26 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import Robot
-from fcnet_core.rotation import projected_gravity, xyzw_from_wxyz
-from quadruped_sim.physics.mjcf import build_model, stand_height
+from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, xyzw_from_wxyz
+from quadruped_sim.physics.body import Body, Layout
+from quadruped_sim.physics.mjcf import build_model, folded_height, stand_height
+from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.randomization import NOMINAL, Draw, Randomization, apply_draw, draw
+from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
-TIMESTEP = 0.004  # [s]
 CONTROL_PERIOD = 0.02  # [s]
-SUBSTEPS = round(CONTROL_PERIOD / TIMESTEP)
-# What mjcf.robot_xml measures in addition to the IMU: of the feet in LEGS order [N, m, m/s, rad/s, in the world frame],
-# and of the joints in JOINT_NAMES order [Nm, rad/s].
-SENSORS = {
-    "touch": slice(6, 10),
-    "foot_position": slice(10, 22),
-    "foot_velocity": slice(22, 34),
-    "foot_spin": slice(34, 46),
-    "torque": slice(46, 58),
-    "joint_velocity": slice(58, 70),
-}
-SENSOR_COUNT = 70
-NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
 # A simulated robot has fallen if its trunk is this low or tilted by more than 60 degrees: it will not walk on. The
 # controller's watchdog (max_tilt in the robot's file) acts earlier; A1-Walk terminates episodes as its authors did.
 FALLEN_HEIGHT = 0.36  # of the nominal height
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
+DRAWN = ("friction", "payload", "com", "strength", "delay")  # signals: what a robot drew
 
 
 @dataclass(frozen=True)
 class BodyState:
     """True state of a batch. position (B, 3) [m] and linear_velocity (B, 3) [m/s] in the world frame, orientation
-    (B, 4) x, y, z, w, angular_velocity (B, 3) [rad/s] in the body frame, joints (B, 12) [rad, rad/s], contact (B, 4).
+    (B, 4) x, y, z, w, angular_velocity (B, 3) [rad/s] in the body frame, joints (B, N) [rad, rad/s], contact (B, F).
     """
 
     position: Array
@@ -54,32 +45,72 @@ class BodyState:
 
 
 class Simulation:
-    """`batch` robots on one terrain, each with its own draw of the randomisation, `drawn`."""
+    """`batch` robots on one terrain, each with its own draw of the randomisation, `drawn`.
+
+    period [s]: of the control; active (B,): the robots that move in a step. steps: time steps of a control period.
+    """
 
     def __init__(
-        self, robot: Robot, batch: int, terrain: Terrain, seed: int = 0, randomization: Randomization = NOMINAL
+        self,
+        robot: Robot,
+        batch: int,
+        terrain: Terrain,
+        seed: int = 0,
+        randomization: Randomization = NOMINAL,
+        period: float = CONTROL_PERIOD,
     ) -> None:
         self.robot = robot
         self.terrain = terrain
         self.batch = batch
-        self.period = CONTROL_PERIOD
+        self.period, self.time_step = period, time_step(period)
+        self.steps = round(period / self.time_step)
         self.randomization = randomization
         self.rng = np.random.default_rng(seed)
-        self._nominal = build_model(robot, terrain, TIMESTEP, randomization.effects)
-        self.models = [copy.copy(self._nominal) for _ in range(batch)]
-        self.data = [mujoco.MjData(model) for model in self.models]
-        self.drawn: Draw = draw(randomization, batch, self.rng)
+        self._nominal = build_model(robot, terrain, self.time_step, randomization.effects)
+        self._layout = Layout(robot, self._nominal)
+        self.bodies = [Body(robot, copy.copy(self._nominal), self._layout) for _ in range(batch)]
+        self.drawn: Draw = draw(randomization, batch, len(robot.joints), self.rng)
         self._apply(range(batch))
-        latest = _substeps(np.array(randomization.delay[1] + randomization.jitter))
-        self._age = SUBSTEPS * np.arange(1 + -(-int(latest) // SUBSTEPS))  # of the queued targets, in time steps
+        latest = self._time_steps(np.array(randomization.delay[1] + randomization.jitter))
+        self._age = self.steps * np.arange(1 + -(-int(latest) // self.steps))  # of the queued targets, in time steps
         self._queue: list[Array] = []
         self._late = np.zeros((len(self._age), batch), dtype=np.int64)  # how much later than sent each takes effect
         self.active = np.ones(batch, dtype=bool)
+        self._samples: Array = np.zeros((self.steps, batch, self._nominal.nsensordata))
+        self._dropout_rng = np.random.default_rng([seed, 3])
+        self._left = np.zeros(batch)  # [s] until states arrive again
+        self._missing = np.zeros(batch, dtype=bool)  # whose state does not arrive in this period
+        self._arrived: dict[str, Array] = {}
         self.reset()
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """Names of the signals, see `signals`."""
+        return frozenset({*MEASURED, "position", "linear_velocity", "foot_contact", "base_height", *DRAWN})
+
+    @property
+    def time(self) -> Array:
+        """Seconds (B,) since the reset of each robot. MuJoCo itself resets a robot whose motion diverges."""
+        return np.array([body.data.time for body in self.bodies])
+
+    @property
+    def mass(self) -> Array:
+        """Masses (B,) [kg] of the robots, with their payloads."""
+        return np.array([body.model.body_mass.sum() for body in self.bodies])
+
+    @property
+    def torque_limit(self) -> Array:
+        """Largest torques (B, N) [Nm] of the motors, which are lower if they are weak."""
+        return np.stack([body.model.actuator_forcerange[:, 1] for body in self.bodies])
+
+    @property
+    def torque(self) -> Array:
+        """Torques (B, N) [Nm] of the motors in the last time step."""
+        return np.stack([body.data.actuator_force for body in self.bodies])
 
     def redraw(self, mask: Mask) -> None:
         """Sample the robots in `mask` (B,) again; reset them next."""
-        fresh = draw(self.randomization, self.batch, self.rng)
+        fresh = draw(self.randomization, self.batch, len(self.robot.joints), self.rng)
         for name in Draw.__dataclass_fields__:
             getattr(self.drawn, name)[mask] = getattr(fresh, name)[mask]
         self._apply(np.flatnonzero(mask))
@@ -88,78 +119,155 @@ class Simulation:
         """Place the robots in `mask` (B,), or all, near the origin, at rest in the stand pose."""
         chosen = np.arange(self.batch) if mask is None else np.flatnonzero(mask)
         for index in chosen:
-            self._place(self.models[index], self.data[index])
-        standing = np.stack([data.qpos[7:] for data in self.data])
+            self._place(self.bodies[index])
+        standing = self.state().joint_position
         if mask is None:
             self._queue = [standing.copy() for _ in self._age]
         for targets in self._queue:
             targets[chosen] = standing[chosen]
         self._late[:, chosen] = 0
         self.active[chosen] = True
+        self._left[chosen], self._is_new = 0.0, True
+
+    def lay_down(self, index: int, heading: float, x: float | None = None) -> None:
+        """Lay a robot down at rest, folded, level with the ground below it or, with `x` [m], below (x, 0)."""
+        body = self.bodies[index]
+        here = body.data.qpos[self._layout.position]
+        place = Place(float(here[0]), float(here[1]), heading) if x is None else Place(x, 0.0, heading)
+        trunk = trunk_above(self.robot, self.terrain, place, folded_height(self.robot))
+        body.put(trunk, self.robot.rest_pose)
+
+    @contextmanager
+    def damped(self, mask: Mask) -> Iterator[None]:
+        """Only damp the joints of the robots in `mask` (B,), whatever their targets."""
+        chosen = [self.bodies[index] for index in np.flatnonzero(mask)]
+        gains = [body.model.actuator_gainprm.copy() for body in chosen]
+        for body in chosen:
+            body.set_gains(0.0, self.robot.damping)
+        yield
+        for body, gain in zip(chosen, gains, strict=True):
+            body.model.actuator_gainprm[:] = gain
 
     def state(self) -> BodyState:
         """Return the true state of every robot."""
-        qpos = np.stack([data.qpos for data in self.data])
-        qvel = np.stack([data.qvel for data in self.data])
-        touch = np.stack([data.sensordata[SENSORS["touch"]] for data in self.data])
+        at = self._layout
+        qpos = np.stack([body.data.qpos for body in self.bodies])
+        qvel = np.stack([body.data.qvel for body in self.bodies])
+        touch = np.stack([body.data.sensordata[at.sampled["foot_force"][0]] for body in self.bodies])
         return BodyState(
-            position=qpos[:, :3],
-            orientation=xyzw_from_wxyz(qpos[:, 3:7]),
-            linear_velocity=qvel[:, :3],
-            angular_velocity=qvel[:, 3:6],
-            joint_position=qpos[:, 7:],
-            joint_velocity=qvel[:, 6:],
+            position=qpos[:, at.position],
+            orientation=xyzw_from_wxyz(qpos[:, at.quaternion]),
+            linear_velocity=qvel[:, at.velocity],
+            angular_velocity=qvel[:, at.spin],
+            joint_position=qpos[:, at.joints],
+            joint_velocity=qvel[:, at.rates],
             contact=touch > 0,
         )
 
-    def step(self, targets: Array, samples: Array | None = None) -> None:
-        """Advance every active robot by one control period under position targets (B, 12) [rad] as its encoders count,
-        which take effect after that robot's delay and this period's jitter; of targets that have arrived the newest
-        counts. Targets beyond the joint limits are clipped. `samples` (SUBSTEPS, B, SENSOR_COUNT) receives the sensors
-        of every time step, see SENSORS.
+    def signals(self, ideal: bool = False, names: Iterable[str] = MEASURED) -> dict[str, Array]:
+        """Return signals, see Simulator: those that a robot measures, and what only a simulation knows, always true.
+
+        position (B, 3) [m] in the world; linear_velocity (B, 3) [m/s] in the body frame; foot_contact (B, F) 0 or 1;
+        base_height (B, 1) [m] over the ground; and DRAWN.
+        """
+        state = self.state()
+        found = {name: self._signal(name, state) for name in names}
+        if ideal:
+            return found
+        if "joint_position" in found:
+            found["joint_position"] = found["joint_position"] + self.drawn.joint_zero
+        self._drop_out()
+        if self._missing.any():
+            missing = self._missing[:, None]
+            for name in found.keys() & MEASURED & self._arrived.keys():
+                found[name] = np.where(missing, self._arrived[name], found[name])
+        self._arrived.update(found)
+        return found
+
+    def step(self, targets: Array, record: bool = False) -> Samples:
+        """Advance every active robot by one control period, see Simulator. Targets take effect after that robot's delay
+        and this period's jitter; of targets that have arrived the newest counts. They are clipped to the joint limits.
         """
         joints = np.clip(targets, self.robot.lower, self.robot.upper) - self.drawn.joint_zero
         self._queue = [joints, *self._queue[:-1]]
         delay, jitter = self.drawn.delay, self.randomization.jitter
-        late = _substeps(delay + self.rng.uniform(0.0, jitter, self.batch) if jitter else delay)
+        late = self._time_steps(delay + self.rng.uniform(0.0, jitter, self.batch) if jitter else delay)
         self._late = np.concatenate([late[None], self._late[:-1]])
         arrival = (self._late - self._age[:, None]).T.tolist()
         for index in np.flatnonzero(self.active):
-            self._advance(int(index), arrival[index], samples)
+            self._advance(int(index), arrival[index], record)
+        self._is_new = True
+        if not record:
+            return {}
+        every = self._samples.shape[:2]
+        sampled = self._layout.sampled
+        return {name: self._samples[..., at].reshape(*every, *shape) for name, (at, shape) in sampled.items()}
 
     def fallen(self, state: BodyState) -> Mask:
         """Return the robots (B,) that have fallen: tilted by more than 60 degrees, or the trunk near the ground."""
         upright = -projected_gravity(state.orientation)[:, 2]
-        clearance = state.position[:, 2] - self.terrain.height(state.position[:, 0], state.position[:, 1])
-        return (upright < FALLEN_UPRIGHT) | (clearance < FALLEN_HEIGHT * self.robot.nominal_height)
+        return (upright < FALLEN_UPRIGHT) | (self._height(state) < FALLEN_HEIGHT * self.robot.nominal_height)
 
     def touching(self, first: str, second: str) -> Mask:
         """Return the robots (B,) of which two shapes touch, given by the names of their geoms."""
         pair = [self._nominal.geom(name).id for name in (first, second)]
-        return np.array([np.isin(data.contact.geom, pair).all(axis=1).any() for data in self.data])
+        return np.array([np.isin(body.data.contact.geom, pair).all(axis=1).any() for body in self.bodies])
 
-    def push(self, mask: Mask, speed: float) -> None:
+    def push(self, velocity: Array) -> None:
+        """Change the velocities of the trunks by (B, 3) [m/s] in the world frame."""
+        for body, change in zip(self.bodies, velocity, strict=True):
+            body.accelerate(change)
+
+    def push_randomly(self, mask: Mask, speed: float) -> None:
         """Change the horizontal velocity of the robots in `mask` (B,) by up to `speed` [m/s] in x and in y."""
-        for index in np.flatnonzero(mask):
-            self.data[index].qvel[:2] += self.rng.uniform(-speed, speed, 2)
+        velocity = np.zeros((self.batch, 3))
+        velocity[mask, :2] = self.rng.uniform(-speed, speed, (int(mask.sum()), 2))
+        self.push(velocity)
 
     def kick(self, speed: float) -> None:
         """Change the horizontal velocity of every robot by `speed` [m/s] in any direction."""
-        for data in self.data:
-            way = self.rng.uniform(-np.pi, np.pi)
-            data.qvel[:2] += speed * np.array([np.cos(way), np.sin(way)])
+        way = self.rng.uniform(-np.pi, np.pi, self.batch)
+        self.push(speed * np.stack([np.cos(way), np.sin(way), np.zeros(self.batch)], axis=-1))
+
+    def _signal(self, name: str, state: BodyState) -> Array:
+        if name == "linear_velocity":
+            back = matrix_from_xyzw(state.orientation).transpose(0, 2, 1)
+            return (back @ state.linear_velocity[..., None])[..., 0]
+        if name == "foot_contact":
+            return state.contact.astype(np.float64)
+        if name == "base_height":
+            return self._height(state)[:, None]
+        if name in DRAWN:
+            return getattr(self.drawn, name).reshape(self.batch, -1)
+        return getattr(state, name)
+
+    def _height(self, state: BodyState) -> Array:
+        """Return the height (B,) [m] of the trunks over the ground."""
+        return state.position[:, 2] - self.terrain.height(state.position[:, 0], state.position[:, 1])
+
+    def _drop_out(self) -> None:
+        """Choose, once in a control period, whose state does not arrive."""
+        if not self._is_new:
+            return
+        self._is_new = False
+        self._missing = self._left >= self.period / 2
+        self._left -= self.period
+        ranges = self.randomization
+        if ranges.dropout[1] > 0.0:
+            begins = self._dropout_rng.random(self.batch) < self.period / ranges.dropout_interval
+            lengths = self._dropout_rng.uniform(*ranges.dropout, self.batch)
+            self._left = np.where(begins & (self._left <= 0.0), lengths, self._left)
 
     def _apply(self, chosen: Iterable[int]) -> None:
         for index in chosen:
-            apply_draw(self.models[index], self.data[index], self._nominal, self.drawn, index)
+            apply_draw(self.bodies[index], self._nominal, self.drawn, index)
 
-    def _place(self, model: mujoco.MjModel, data: mujoco.MjData) -> None:
-        mujoco.mj_resetData(model, data)
+    def _place(self, body: Body) -> None:
         spot = self.rng.uniform(-1, 1, 2) * self.terrain.spawn_radius
-        data.qpos[:2] = spot
-        data.qpos[2] = self._highest_ground(spot) + stand_height(self.robot) + 0.01
-        data.qpos[7:] = self.robot.stand_pose + self.rng.normal(0, 0.03, 12)
-        data.ctrl[:] = data.qpos[7:]
+        height = self._highest_ground(spot) + stand_height(self.robot) + 0.01
+        joints = self.robot.stand_pose + self.rng.normal(0, 0.03, len(self.robot.joints))
+        body.put(np.array([*spot, height, 1.0, 0.0, 0.0, 0.0]), joints)
+        body.data.ctrl[:] = joints
 
     def _highest_ground(self, spot: Array) -> float:
         """Return the highest ground [m] under a robot's feet, so that none starts inside it."""
@@ -168,32 +276,22 @@ class Simulation:
         x, y = np.meshgrid(offsets * size.hip_x, offsets * (size.hip_y + size.abduction))
         return float(self.terrain.height(spot[0] + x, spot[1] + y).max())
 
-    def _advance(self, index: int, arrival: list[int], samples: Array | None) -> None:
+    def _advance(self, index: int, arrival: list[int], record: bool) -> None:
         """`arrival`: the time steps from now at which the queued targets, newest first, take effect."""
-        model, data = self.models[index], self.data[index]
+        body = self.bodies[index]
         newest = next(age for age, step in enumerate(arrival) if step <= 0)
         first = 0
-        while first < SUBSTEPS:
-            last = min([SUBSTEPS, *arrival[:newest]])
-            data.ctrl[:] = self._queue[newest][index]
-            if samples is None:
-                _advance_quickly(model, data, last - first)
+        while first < self.steps:
+            last = min([self.steps, *arrival[:newest]])
+            body.data.ctrl[:] = self._queue[newest][index]
+            if not record:
+                body.advance(last - first)
             else:
                 for substep in range(first, last):
-                    mujoco.mj_step(model, data)
-                    samples[substep, index] = data.sensordata
+                    mujoco.mj_step(body.model, body.data)
+                    self._samples[substep, index] = body.data.sensordata
             first = last
             newest = next(age for age, step in enumerate(arrival) if step <= first)
 
-
-def _substeps(time: Array) -> npt.NDArray[np.int64]:
-    return np.round(time / TIMESTEP).astype(np.int64)
-
-
-def _advance_quickly(model: mujoco.MjModel, data: mujoco.MjData, steps: int) -> None:
-    """Simulate `steps` time steps and compute the sensors, which take a tenth of the time, in the last of them only."""
-    if steps > 1:
-        model.opt.disableflags |= NO_SENSORS
-        mujoco.mj_step(model, data, steps - 1)
-        model.opt.disableflags &= ~NO_SENSORS
-    mujoco.mj_step(model, data)
+    def _time_steps(self, time: Array) -> npt.NDArray[np.int64]:
+        return np.round(time / self.time_step).astype(np.int64)

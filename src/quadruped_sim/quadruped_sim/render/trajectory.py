@@ -18,7 +18,7 @@ from fcnet_core.rotation import matrix_from_xyzw
 from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, TIMESTEP
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain
 
 LONGEST = 600.0  # [s] of a walk
@@ -120,12 +120,20 @@ def trajectory_of_policy(
     """Let a policy walk in the simulator with noisy measurements. A lying robot stands up first; a robot on its back
     rights itself before that. The trajectory ends early if the robot falls.
     """
-    live, rows = LiveRobot(robot, terrain, timestep=TIMESTEP, start=start), list[tuple[Array, ...]]()
+    live, rows = LiveRobot(robot, terrain, start=start), list[tuple[Array, ...]]()
 
     def record() -> None:
         truth, command = live.ground_truth(), controller.runner.command
         measured = np.array([*truth.linear_velocity[:2], truth.angular_velocity[2]])
-        rows.append((truth.position, truth.orientation, live.data.qpos[7:].copy(), command[:3].copy(), measured))
+        rows.append(
+            (
+                truth.position,
+                truth.orientation,
+                live.signals(ideal=True)["joint_position"],
+                command[:3].copy(),
+                measured,
+            )
+        )
 
     controlled = ControlledRobot(live, model, after=record)
     controller = controlled.controller

@@ -13,7 +13,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
-from quadruped_sim.physics.simulation import SENSORS, BodyState, Simulation
+from quadruped_sim.physics.simulation import BodyState, Simulation
 from quadruped_sim.trot_expert import PARAMETERS, PHASE_OFFSET, TrotParameters
 
 SIDE = 0.15  # [m] from the trunk's middle to the places left and right of it where the slope is measured
@@ -34,12 +34,6 @@ class Memory:
         """Clear the rows of the robots in `mask` (B,)."""
         for array in self._arrays.values():
             array[mask] = 0
-
-
-def records_of(samples: Array) -> dict[str, Array]:
-    """Return the records of a View from the sensors (T, B, n) of a control period."""
-    names = {"torque": "torque", "joint_velocity": "joint_rate", "touch": "foot_force"}
-    return {name: samples[..., SENSORS[sensor]] for sensor, name in names.items()}
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from msgspec.structs import replace
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.robot import load_robot
 from quadruped_sim.collection import PUSH_PROBABILITY, SHARDS, CollectionPlan, Job, jobs
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SUBSTEPS
+from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.task import Rewards, load_task
-from quadruped_sim.tasks.view import TrueState, View, records_of
+from quadruped_sim.tasks.view import TrueState, View
 from quadruped_sim.teacher.privileged import critic_observation, teacher_observation
 
 ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one unit of an action
@@ -37,7 +37,6 @@ class Group:
         self._oldest = round(seconds / CONTROL_PERIOD)
         self._age = self._rng.integers(0, self._oldest, size)
         self._seen = self._rollout.observe()
-        self._samples: Array = np.zeros((SUBSTEPS, size, SENSOR_COUNT))
         self.observation = self._observe(TrueState(self._rollout.simulation, self._seen.state))
 
     def advise(self) -> Array:
@@ -51,9 +50,9 @@ class Group:
         rollout, shaper = self._rollout, self._rollout.shaper
         period = (shaper.setpoint.copy(), shaper.clock.phase, shaper.clock.walking)
         wanted = self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero
-        targets = (wanted, rollout.send(wanted, self._samples), rollout.limiter.previous)
-        rollout.simulation.push(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
-        view = View(rollout.simulation, rollout.simulation.state(), *period, *targets, records_of(self._samples))
+        targets = (wanted, rollout.send(wanted, record=True), rollout.limiter.previous)
+        rollout.simulation.push_randomly(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
+        view = View(rollout.simulation, rollout.simulation.state(), *period, *targets, rollout.recorded)
         reward = self.reward(view)
         fell = self._fell(view)
         self._age += 1

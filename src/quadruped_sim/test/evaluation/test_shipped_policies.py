@@ -115,7 +115,7 @@ def observed_walk(robot):
         of_policies.append(rollout.sense(seen)[0])
         of_teachers.append(teacher_observation(state, rollout.shaper, rollout.limiter)[0])
         if step % 100 == 50:
-            rollout.simulation.push(np.ones(1, dtype=bool), 0.8)
+            rollout.simulation.push_randomly(np.ones(1, dtype=bool), 0.8)
         rollout.send(policy.step(of_policies[-1][None]).astype(np.float64))
     assert not rollout.simulation.fallen(rollout.simulation.state()).any()
     return np.stack(of_policies), np.stack(of_teachers)

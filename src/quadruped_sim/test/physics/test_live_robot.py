@@ -32,11 +32,11 @@ def driven(robot) -> MotorDrivenRobot:
 
 
 def _wait(live: LiveRobot, seconds: float) -> None:
-    live.advance(round(seconds / live.model.opt.timestep))
+    live.advance(round(seconds / live.time_step))
 
 
 def _stand(live: LiveRobot) -> None:
-    start, second = live.read_sensors().position, round(1.0 / live.model.opt.timestep)
+    start, second = live.read_sensors().position, round(1.0 / live.time_step)
     for step in range(2 * second):
         live.follow(start + (live.robot.stand_pose - start) * min(1.0, step / second))
         live.advance(1)
@@ -71,7 +71,7 @@ def test_it_gets_up_when_its_joints_are_led_and_a_reset_brings_it_back_while_tim
     _stand(live)
     assert not live.damped
     assert live.ground_truth().position[2] > 0.8 * stand_height(live.robot)
-    live.push(3.0, 0.0)
+    live.shove(3.0, 0.0)
     _wait(live, 1.0)
     elapsed = live.time
     live.reset()
@@ -109,9 +109,9 @@ def test_commands_that_are_not_finite_change_nothing(driven, bad):
 
 def test_a_push_has_the_direction_asked_for_and_above_the_centre_it_turns_the_robot_over(standing):
     before = standing.ground_truth().linear_velocity
-    assert standing.push(0.7, np.pi / 2) == np.pi / 2
+    assert standing.shove(0.7, np.pi / 2) == np.pi / 2
     np.testing.assert_allclose(standing.ground_truth().linear_velocity - before, [0.0, 0.7, 0.0], atol=0.01)
-    standing.push(1.0, np.pi / 2, height=0.1)  # to the left
+    standing.shove(1.0, np.pi / 2, height=0.1)  # to the left
     rates = standing.ground_truth().angular_velocity
     assert rates[0] < -1.0, "a roll to the left is negative about the forward axis"
     assert np.abs(rates[1:]).max() < 0.2 * abs(rates[0])

@@ -128,4 +128,4 @@ def test_a_robot_that_walks_does_not_touch_itself(robot, commands):
     for _ in range(150):
         shaper.step(wanted)
         simulation.step(expert.act(simulation.state(), shaper))
-        assert not _touching(simulation.models[0], simulation.data[0])
+        assert not _touching(simulation.bodies[0].model, simulation.bodies[0].data)

@@ -11,9 +11,11 @@ from msgspec.structs import replace
 from fcnet_core.observation import LAYOUT, SENSOR_NOISE
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, stand_height
 from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Draw, Randomization
-from quadruped_sim.physics.sensors import NOISE_LEVELS, Sensors, noisy
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, SENSOR_COUNT, SENSORS, SUBSTEPS, TIMESTEP, Simulation
+from quadruped_sim.physics.sensors import NOISE_LEVELS, noisy
+from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Flat, Patch, Rough, Stairs
+
+PERIOD, SUBSTEPS, TIMESTEP = 0.02, 5, 0.004
 
 
 def test_it_stands_on_its_stand_pose(robot):
@@ -34,17 +36,16 @@ def test_joints_are_never_commanded_beyond_their_limits(robot):
     rng = np.random.default_rng(0)
     for _ in range(25):
         simulation.step(rng.normal(0, 10, (2, 12)))
-        for data, zero in zip(simulation.data, simulation.drawn.joint_zero, strict=True):
-            counted = data.ctrl + zero
-            assert (counted >= robot.lower - 1e-9).all() and (counted <= robot.upper + 1e-9).all()
-            assert (np.abs(data.actuator_force) <= robot.torque_limit + 1e-9).all()
+        counted = [body.data.ctrl for body in simulation.bodies] + simulation.drawn.joint_zero
+        assert (counted >= robot.lower - 1e-9).all() and (counted <= robot.upper + 1e-9).all()
+        assert (np.abs(simulation.torque) <= robot.torque_limit + 1e-9).all()
 
 
 @pytest.mark.parametrize("late", [0, 1, 4, 5, 7, 10])
 def test_a_target_takes_effect_after_exactly_its_delay(aliengo, late):
     simulation = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, delay=(late * TIMESTEP,) * 2))
-    model, expected = simulation.models[0], mujoco.MjData(simulation.models[0])
-    expected.qpos[:] = simulation.data[0].qpos
+    model, expected = simulation.bodies[0].model, mujoco.MjData(simulation.bodies[0].model)
+    expected.qpos[:] = simulation.bodies[0].data.qpos
     expected.ctrl[:] = expected.qpos[7:]
     target = aliengo.stand_pose + 0.2
     for step in range(3 * SUBSTEPS):
@@ -53,8 +54,8 @@ def test_a_target_takes_effect_after_exactly_its_delay(aliengo, late):
         mujoco.mj_step(model, expected)
     for _ in range(3):
         simulation.step(target[None])
-    np.testing.assert_array_equal(simulation.data[0].qpos, expected.qpos)
-    assert simulation.data[0].time == pytest.approx(3 * CONTROL_PERIOD)
+    np.testing.assert_array_equal(simulation.bodies[0].data.qpos, expected.qpos)
+    assert simulation.bodies[0].data.time == pytest.approx(3 * PERIOD)
 
 
 def test_jitter_delays_each_target_differently_and_the_newest_that_has_arrived_counts(aliengo, monkeypatch):
@@ -78,27 +79,24 @@ def test_jitter_delays_each_target_differently_and_the_newest_that_has_arrived_c
 def test_sensors_of_every_time_step_are_sampled_without_changing_the_motion(aliengo):
     drawn = replace(NOMINAL, delay=(0.012, 0.012))
     plain, sampled = (Simulation(aliengo, 2, Flat(), randomization=drawn) for _ in range(2))
-    samples = np.zeros((SUBSTEPS, 2, SENSOR_COUNT))
     targets = np.tile(aliengo.stand_pose + 0.1, (2, 1))
     for _ in range(10):
         plain.step(targets)
-        sampled.step(targets, samples)
+        samples = sampled.step(targets, record=True)
     np.testing.assert_array_equal(plain.state().position, sampled.state().position)
-    motions = samples.reshape(-1, SENSOR_COUNT)
-    assert len(np.unique(motions[:, SENSORS["touch"]], axis=0)) == len(motions)
-    feet, last = samples[..., SENSORS["foot_position"]], samples[-1]
-    np.testing.assert_allclose(last[:, SENSORS["foot_velocity"]], (feet[-1] - feet[-2]) / TIMESTEP, atol=0.02)
-    np.testing.assert_allclose(last[:, SENSORS["torque"]], [data.actuator_force for data in sampled.data])
-    spin = last[:, SENSORS["foot_spin"]].reshape(2, 4, 3)
-    pitching = last[:, SENSORS["joint_velocity"]].reshape(2, 4, 3)[..., 1:].sum(-1)
-    np.testing.assert_allclose(spin[..., 1], pitching, atol=0.1)  # the trunk hardly turns
+    assert len(np.unique(samples["foot_force"].reshape(-1, 4), axis=0)) == 2 * SUBSTEPS
+    before, feet = samples["foot_position"][-2:]
+    np.testing.assert_allclose(samples["foot_velocity"][-1], (feet - before) / TIMESTEP, atol=0.02)
+    np.testing.assert_allclose(samples["torque"][-1], sampled.torque)
+    pitching = samples["joint_rate"][-1].reshape(2, 4, 3)[..., 1:].sum(-1)
+    np.testing.assert_allclose(samples["foot_spin"][-1, ..., 1], pitching, atol=0.1)  # the trunk hardly turns
 
 
 def test_the_seed_decides_everything(aliengo):
     def walk(seed: int) -> np.ndarray:
         simulation = Simulation(aliengo, 3, Rough(0.04), seed, TYPICAL)
         for _ in range(5):
-            simulation.push(np.ones(3, dtype=bool), 0.5)
+            simulation.push_randomly(np.ones(3, dtype=bool), 0.5)
             simulation.step(np.tile(aliengo.stand_pose, (3, 1)))
         return simulation.state().position
 
@@ -108,45 +106,45 @@ def test_the_seed_decides_everything(aliengo):
 
 def test_a_robot_on_its_side_or_belly_has_fallen_and_only_it_stands_again_after_a_reset(aliengo):
     simulation = Simulation(aliengo, 3, Flat())
-    simulation.data[1].qpos[3:7] = np.sqrt([0.5, 0.5, 0, 0])
-    simulation.data[2].qpos[2] = 0.08
+    simulation.bodies[1].data.qpos[3:7] = np.sqrt([0.5, 0.5, 0, 0])
+    simulation.bodies[2].data.qpos[2] = 0.08
     fallen = simulation.fallen(simulation.state())
     assert fallen.tolist() == [False, True, True]
-    before = simulation.data[0].qpos.copy()
+    before = simulation.bodies[0].data.qpos.copy()
     simulation.reset(fallen)
     assert not simulation.fallen(simulation.state()).any()
-    assert np.array_equal(simulation.data[0].qpos, before)
+    assert np.array_equal(simulation.bodies[0].data.qpos, before)
 
 
 def test_height_is_measured_from_the_ground_below_and_robots_that_are_not_active_stay_as_they_are(aliengo):
     simulation = Simulation(aliengo, 2, Stairs(-0.1))
-    for data in simulation.data:
+    for data in (body.data for body in simulation.bodies):
         data.qpos[:3] = 3.05, 0.0, 0.36 - 0.6  # standing on the sixth step down
-    simulation.data[1].qpos[2] -= 0.3
+    simulation.bodies[1].data.qpos[2] -= 0.3
     assert simulation.fallen(simulation.state()).tolist() == [False, True]
     simulation.active[1] = False
-    before = simulation.data[1].qpos.copy()
+    before = simulation.bodies[1].data.qpos.copy()
     simulation.step(np.zeros((2, 12)))
-    assert np.array_equal(simulation.data[1].qpos, before)
-    assert simulation.data[0].time > 0
+    assert np.array_equal(simulation.bodies[1].data.qpos, before)
+    assert simulation.bodies[0].data.time > 0
 
 
 def test_none_starts_inside_rough_ground(robot):
     simulation = Simulation(robot, 20, Rough(0.06))
-    for model, data in zip(simulation.models, simulation.data, strict=True):
-        mujoco.mj_forward(model, data)
-        assert data.ncon == 0
+    for body in simulation.bodies:
+        mujoco.mj_forward(body.model, body.data)
+        assert body.data.ncon == 0
 
 
 def test_robots_are_drawn_from_the_ranges_and_are_simulated_as_drawn(aliengo):
     ranges = replace(TYPICAL, friction=(0.4, 0.8), payload=(1.0, 4.0), strength=(0.7, 0.9), com=(-0.05, 0.02))
     simulation = Simulation(aliengo, 40, Flat(), randomization=ranges)
-    drawn, models = simulation.drawn, simulation.models
+    drawn, models = simulation.drawn, [body.model for body in simulation.bodies]
     for name in Draw.__dataclass_fields__:
         (low, high), values = getattr(ranges, name), getattr(drawn, name)
         assert low <= values.min() < low + 0.2 * (high - low)
         assert high - 0.2 * (high - low) < values.max() <= high
-    nominal = Simulation(aliengo, 1, Flat(), randomization=NOMINAL).models[0]
+    nominal = Simulation(aliengo, 1, Flat(), randomization=NOMINAL).bodies[0].model
     trunk = nominal.body("trunk").id
     strength = drawn.strength[:, None]
     expected = {
@@ -162,19 +160,18 @@ def test_robots_are_drawn_from_the_ranges_and_are_simulated_as_drawn(aliengo):
     }
     for name, (found, wanted) in expected.items():
         np.testing.assert_allclose(found, wanted, atol=1e-12, err_msg=name)
-    strong = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, strength=(1.2, 1.2))).models[0]
+    strong = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, strength=(1.2, 1.2))).bodies[0].model
     np.testing.assert_allclose(strong.actuator_forcerange[:, 1], aliengo.torque_limit)  # the peak is not exceeded
 
 
 def test_only_the_robots_that_are_asked_for_are_drawn_anew(aliengo):
     simulation = Simulation(aliengo, 3, Flat(), randomization=TYPICAL)
-    before, mass = simulation.drawn.payload.copy(), [model.body_mass.sum() for model in simulation.models]
+    before, mass = simulation.drawn.payload.copy(), simulation.mass
     mask = np.array([False, True, False])
     simulation.redraw(mask)
     simulation.reset(mask)
     assert (simulation.drawn.payload != before).tolist() == mask.tolist()
-    changed = [model.body_mass.sum() for model in simulation.models]
-    np.testing.assert_allclose(np.subtract(changed, mass), simulation.drawn.payload - before, atol=1e-9)
+    np.testing.assert_allclose(simulation.mass - mass, simulation.drawn.payload - before, atol=1e-9)
 
 
 def test_a_robot_stands_where_its_encoders_not_its_joints_are_at_the_target(aliengo):
@@ -185,25 +182,26 @@ def test_a_robot_stands_where_its_encoders_not_its_joints_are_at_the_target(alie
             simulation.step(aliengo.stand_pose[None])
     difference = shifted.state().joint_position - plain.state().joint_position
     np.testing.assert_allclose(difference[0, [0, 3, 6, 9]].mean(), -0.05, atol=0.02)
-    measured = Sensors(shifted, np.random.default_rng(0)).measure(shifted.state())
-    np.testing.assert_allclose(measured.joint_position, shifted.state().joint_position + 0.05)
+    ideal, measured = (shifted.signals(ideal)["joint_position"] for ideal in (True, False))
+    np.testing.assert_array_equal(ideal, shifted.state().joint_position)
+    np.testing.assert_allclose(measured, ideal + 0.05)
 
 
 def test_while_states_drop_out_the_last_one_is_seen(aliengo):
     ranges = replace(NOMINAL, dropout=(0.0, 0.1), dropout_interval=0.5)
     simulation = Simulation(aliengo, 20, Flat(), randomization=ranges)
-    sensors = Sensors(simulation, np.random.default_rng(0))
     seen, steps = [], 300
     for step in range(steps):
         simulation.step(np.tile(aliengo.stand_pose + 0.1 * np.sin(0.3 * step), (20, 1)))
-        seen.append(sensors.measure(simulation.state()).joint_velocity[:, 0])
+        seen.append(simulation.signals()["joint_velocity"][:, 0])
     held = np.diff(seen, axis=0) == 0
     lengths = [len(run) for robot in held.T for run in "".join("x" if one else " " for one in robot).split()]
-    assert np.percentile(lengths, 95) == round(0.1 / CONTROL_PERIOD)  # two may follow each other
-    assert 0.5 < len(lengths) / (20 * steps * CONTROL_PERIOD / 0.5) < 1.1
-    sensors.reset(np.ones(20, dtype=bool))
-    state = simulation.state()
-    np.testing.assert_array_equal(sensors.measure(state).joint_velocity, state.joint_velocity)
+    assert np.percentile(lengths, 95) == round(0.1 / PERIOD)  # two may follow each other
+    assert 0.5 < len(lengths) / (20 * steps * PERIOD / 0.5) < 1.1
+    again = simulation.signals()
+    assert all(np.array_equal(again[name], values) for name, values in simulation.signals().items())
+    simulation.reset()
+    np.testing.assert_array_equal(simulation.signals()["joint_velocity"], simulation.state().joint_velocity)
 
 
 def test_each_range_can_be_one_number_in_a_settings_file_and_the_kind_simulator_has_those_of_the_first_release(aliengo):
@@ -219,12 +217,12 @@ def test_each_range_can_be_one_number_in_a_settings_file_and_the_kind_simulator_
     }
     assert {name: getattr(KIND, name) for name in exact} == {name: (value, value) for name, value in exact.items()}
     simulation = Simulation(aliengo, 1, Flat(), randomization=KIND)
-    assert simulation.models[0].opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
+    assert simulation.bodies[0].model.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
 
 
 def test_a_patch_keeps_its_friction_whatever_is_drawn(aliengo):
     simulation = Simulation(aliengo, 1, Patch(0.1), randomization=replace(NOMINAL, friction=(1.0, 1.0)))
-    data, model = simulation.data[0], simulation.models[0]
+    data, model = simulation.bodies[0].data, simulation.bodies[0].model
     data.qpos[0] = 1.8 - aliengo.geometry.hip_x  # fore feet on the patch, hind feet before it
     for _ in range(25):
         simulation.step(aliengo.stand_pose[None])
@@ -237,9 +235,7 @@ def test_sensor_noise_has_the_documented_deviations():
     clean = np.zeros((20000, 70), dtype=np.float32)
     for scale in (1.0, 2.0):
         spread = noisy(clean, scale, rng).std(axis=0)
-        for part, deviation in SENSOR_NOISE.items():
-            np.testing.assert_allclose(spread[LAYOUT[part]], scale * deviation, rtol=0.05)
-        for exact in ("last_action", "command"):
-            assert not spread[LAYOUT[exact]].any()
+        for part, place in LAYOUT.items():
+            np.testing.assert_allclose(spread[place], scale * SENSOR_NOISE.get(part, 0.0), rtol=0.05)
     assert noisy(clean, 0.0, rng) is clean
     assert NOISE_LEVELS.dtype == np.float32
