@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import pairwise
 from typing import Annotated
@@ -25,8 +25,8 @@ HELD = 5.0  # [s] summed over robots; setpoints commanded for less time do not c
 PARTLY = 0.5  # share of the reach at rest below which a field counts as not used in walking
 ALIKE = 0.85  # share of the reach at rest above which a smaller reach counts as equal
 DECIMALS = 3
-EXACT = 1e-9  # rounding of a sum
-SLOWEST = 1e-9  # [m/s] a smaller vx counts as zero
+EXACT = 1e-9  # rounding of a sum, and of shares found by bisection
+TINY = 1e-12  # rounding of an interpolated range
 
 
 class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
@@ -148,78 +148,37 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
             for knot, low, high, low_slope, high_slope in segments[bisect_left(inner, vx)]
         ]
 
-    @cached_property
-    def _outwards(self) -> dict[bool, tuple[list[float], list[tuple[list[float], list[float]]]]]:
-        """For forward (True) and backward motion: speeds of the knots from rest outwards, and by field the reach below
-        and above zero at each of them.
-        """
-        rest, found = self.vx.index(0.0), {}
-        for forward, side in ((True, slice(rest, None)), (False, slice(rest, None, -1))):
-            speeds = [abs(vx) for vx in self.vx[side]]
-            ranges = [self.ranges[field][side] for field in FIELDS]
-            found[forward] = speeds, [([-low for low, _ in ends], [high for _, high in ends]) for ends in ranges]
-        return found
-
     def _shortened(self, requested: list[float]) -> list[float]:
-        vx = min(max(requested[0], self.vx[0]), self.vx[-1])
-        vx = 0.0 if abs(vx) < SLOWEST else vx
-        others = requested[1 : 1 + VELOCITIES]
-        for value, (low, high) in zip(requested[1 + VELOCITIES :], self._rest[VELOCITIES:], strict=True):
-            others.append(low if value < low else high if value > high else value)
-        share, (speeds, reaches) = 1.0, self._outwards[vx > 0.0]
-        for field, (value, (low, high)) in enumerate(zip(others, self._ends(vx), strict=True)):
-            if not low <= value <= high:
-                share = min(share, _share(abs(vx), abs(value), field < VELOCITIES, speeds, reaches[field][value > 0.0]))
-        return [share * vx, *(share * value for value in others[:VELOCITIES]), *others[VELOCITIES:]]
+        pose = [min(max(v, low), high) for v, (low, high) in zip(requested[3:], self._rest[VELOCITIES:], strict=True)]
+        vx, *others = min(max(requested[0], self.vx[0]), self.vx[-1]), *requested[1:3]
+
+        def at(share: float) -> list[float] | None:
+            setpoint = [share * vx, *(share * value for value in others), *pose]
+            inside = zip(setpoint[1:], self._ends(share * vx), strict=True)
+            return setpoint if all(low - TINY <= value <= high + TINY for value, (low, high) in inside) else None
+
+        return _furthest(at, [0.0, 0.0, 0.0, *pose])
 
     def _followed(self, before: list[float], moved: list[float], step: list[float]) -> list[float]:
-        vx, followed = moved[0], moved
-        for attempt in range(3):
-            ends, late = self._ends(vx), []
-            followed = [vx]
-            for field, (low, high) in enumerate(ends, start=1):
-                new, old = moved[field], before[field]
-                value = low if new < low else high if new > high else new
-                followed.append(value)
-                if not -step[field] - EXACT <= value - old <= step[field] + EXACT:
-                    late.append(field)
-            if not late:
-                break
-            if attempt:  # there is a knot between, and the ranges are narrower there
-                vx = before[0]
-            else:
-                vx += (before[0] - vx) * self._wait(before, step, late, ends)
-        return followed
+        def at(share: float) -> list[float] | None:
+            vx = before[0] + share * (moved[0] - before[0])
+            clipped = [min(max(v, low), high) for v, (low, high) in zip(moved[1:], self._ends(vx), strict=True)]
+            ways = zip(clipped, before[1:], step[1:], strict=True)
+            return [vx, *clipped] if all(abs(new - old) <= most + EXACT for new, old, most in ways) else None
 
-    def _wait(self, before: list[float], step: list[float], late: list[int], ends: list[tuple[float, float]]) -> float:
-        """Return the share of its step that vx must wait so that the `late` fields stay in their ranges.
-
-        ends: the ranges at the end of the step.
-        """
-        held, share = self._ends(before[0]), 1.0
-        for field in late:
-            old, side = before[field], before[field] > 0.0
-            inner, outer = abs(held[field - 1][side]), abs(ends[field - 1][side])
-            share = min(share, (inner - abs(old) + step[field]) / max(inner - outer, EXACT))
-        return 1.0 - max(share, 0.0)
+        return _furthest(at, before)
 
 
-def _share(speed: float, value: float, is_velocity: bool, speeds: list[float], reach: list[float]) -> float:
-    """Return the factor that shortens a velocity so that a field (of the velocity or of the pose) is within its reach.
-
-    speed: |vx|; value: of the field, which exceeds its reach. A velocity that grows from zero in its direction passes
-    one knot after another; between two knots value and reach are linear, so their intersection has a closed form.
-    """
-    inner, inner_gap = 0.0, reach[0] - (0.0 if is_velocity else value)
-    outwards = zip(speeds[1:], reach[1:], strict=True) if speed else [(1.0, reach[0])]
-    for knot, bound in outwards:
-        outer = knot / speed if speed else 1.0
-        outer_gap = bound - (outer * value if is_velocity else value)
-        if outer_gap < -EXACT:
-            met = max(inner_gap, 0.0)
-            return min(inner + (outer - inner) * met / (met - outer_gap), 1.0)
-        inner, inner_gap = outer, outer_gap
-    return 1.0
+def _furthest(at: Callable[[float], list[float] | None], rest: list[float]) -> list[float]:
+    """Return the setpoint `at` the largest share up to 1 that has one, by bisection; `rest` is that of share 0."""
+    best, low, high = at(1.0), 0.0, 1.0
+    if best is not None:
+        return best
+    while high - low > EXACT:
+        middle = 0.5 * (low + high)
+        found = at(middle)
+        best, low, high = (best, low, middle) if found is None else (found, middle, high)
+    return best or rest
 
 
 def _measured_reach(setpoints: Iterable[Floats], needed: int, lowest: Floats, highest: Floats) -> dict[float, Array]:
