@@ -16,12 +16,6 @@ VERB_GROUP = "fcnet.verbs"  # entry points: modules with SUMMARY, EPILOG, add_ar
 USAGE_ERROR = 2
 INTERRUPTED = 130
 DESCRIPTION = "Train, evaluate and inspect walking policies, such as the Fourier Controller Network."
-GROUPS = {  # headings of --help with their verbs; verbs that are not listed come last
-    "train": ("collect", "teach", "train", "compare"),
-    "evaluate": ("evaluate", "replay", "bench", "render"),
-    "data": ("dataset", "relabel"),
-    "models and robots": ("list", "info", "export", "urdf"),
-}
 WORKFLOW = """
 A policy is made in three steps: `collect` records an expert that walks in simulation, `train` imitates the recording,
 and `evaluate` measures the policy in closed loop. `fcnet VERB --help` describes a verb and shows examples.
@@ -52,22 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), USAGE_ERROR)
 
 
-class _Program(argparse.ArgumentParser):
-    """A parser whose help shows the verbs in GROUPS."""
-
-    summaries: dict[str, str]
-
-    def format_help(self) -> str:
-        listed = {name for names in GROUPS.values() for name in names}
-        groups = GROUPS | {"other": tuple(name for name in self.summaries if name not in listed)}
-        lines = [self.format_usage(), DESCRIPTION, ""]
-        for heading, names in groups.items():
-            shown = [f"    {name:<12}{self.summaries[name]}" for name in names if name in self.summaries]
-            lines += [f"{heading}:", *shown, ""] if shown else []
-        lines += ["options:", "    -h, --help  show this help", "    --version   show the version"]
-        return "\n".join(lines) + "\n" + WORKFLOW
-
-
 def program(verb: str = "") -> argparse.ArgumentParser:
     """Return the parser of `fcnet` with only that verb, to load only its libraries, or with all verbs.
 
@@ -82,20 +60,25 @@ def program(verb: str = "") -> argparse.ArgumentParser:
             advice = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(entries)}"
             raise FcnetError(f"there is no verb {verb!r}; {advice}")
         entries = {verb: entries[verb]}
-    parser = _Program(prog="fcnet", usage="fcnet [-h] [--version] VERB ...")
-    parser.summaries = {}
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        prog="fcnet",
+        usage="fcnet [-h] [--version] VERB ...",
+        description=DESCRIPTION,
+        epilog=WORKFLOW,
+        formatter_class=plain,
+    )
     parser.add_argument("--version", action="version", version=f"fcnet {__version__}")
-    choices = parser.add_subparsers(metavar="VERB", parser_class=argparse.ArgumentParser)
+    choices = parser.add_subparsers(title="verbs", metavar="VERB", parser_class=argparse.ArgumentParser)
     for name, entry in entries.items():
         module = entry.load()
-        parser.summaries[name] = module.SUMMARY
         verb_parser = choices.add_parser(
             name,
             prog=f"fcnet {name}",
             help=module.SUMMARY,
             description=f"{module.SUMMARY[0].upper()}{module.SUMMARY[1:]}.",
             epilog=module.EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=plain,
         )
         module.add_arguments(verb_parser)
         verb_parser.set_defaults(run=module.run)
