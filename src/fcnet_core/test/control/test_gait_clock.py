@@ -13,10 +13,7 @@ from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 ROBOT = load_robot("aliengo")
 PERIOD = 0.02
 SLOWEST_HALF_STRIDE = 0.5 / (ROBOT.gait.frequency + ROBOT.commands["frequency"].lowest)
-speeds = st.one_of(
-    st.just(0.0),
-    st.floats(ROBOT.commands["vx"].lowest, ROBOT.commands["vx"].highest),
-)
+speeds = st.one_of(st.just(0.0), st.floats(ROBOT.commands["vx"].lowest, ROBOT.commands["vx"].highest))
 offsets = st.floats(ROBOT.commands["frequency"].lowest, ROBOT.commands["frequency"].highest)
 # Stretches of constant commands: (speed, frequency offset, periods).
 drives = st.lists(st.tuples(speeds, offsets, st.integers(1, 60)), min_size=1, max_size=6)
@@ -38,38 +35,19 @@ def periods(drive) -> list[np.ndarray]:
 
 
 @given(drives)
-def test_the_phase_stays_in_its_circle_and_moves_by_its_frequency(drive) -> None:
-    gait = clock()
+def test_it_moves_by_its_frequency_stops_after_half_strides_and_lingers_after_commands(drive) -> None:
+    gait, since = clock(), np.inf
     for wanted in periods(drive):
         before, walked = gait.phase[0], gait.walking[0]
         gait.advance(wanted)
         assert 0.0 <= gait.phase[0] < 1.0
+        moved, step = (gait.phase[0] - before) % 1.0, gait.frequency(wanted)[0] * PERIOD
         if gait.walking[0]:
-            moved = (gait.phase[0] - before) % 1.0
-            assert moved == pytest.approx(gait.frequency(wanted)[0] * PERIOD)
-        elif not walked:
-            assert gait.phase[0] == before
-
-
-@given(drives)
-def test_it_stops_only_where_a_stride_is_half_or_wholly_done(drive) -> None:
-    gait = clock()
-    for wanted in periods(drive):
-        before, walked = gait.phase[0], gait.walking[0]
-        gait.advance(wanted)
-        if not gait.walking[0]:
+            assert moved == pytest.approx(step)
+        else:
             assert gait.phase[0] in (0.0, 0.5)
-        if walked and not gait.walking[0]:
-            assert (gait.phase[0] - before) % 1.0 <= gait.frequency(wanted)[0] * PERIOD  # never back, never ahead
-
-
-@given(drives)
-def test_it_walks_while_commanded_and_lingers_after(drive) -> None:
-    gait, since = clock(), np.inf
-    for wanted in periods(drive):
-        gait.advance(wanted)
-        commanded = abs(wanted[0, 0]) > ROBOT.gait.threshold
-        since = 0.0 if commanded else since + PERIOD
+            assert moved <= step if walked else moved == 0.0  # never back, never ahead
+        since = 0.0 if abs(wanted[0, 0]) > ROBOT.gait.threshold else since + PERIOD
         if since < ROBOT.gait.linger - 1e-9:
             assert gait.walking[0]
         if since > ROBOT.gait.linger + SLOWEST_HALF_STRIDE + 2 * PERIOD:
