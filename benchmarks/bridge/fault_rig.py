@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
-import numpy as np
 from board_process import BoardProcess
 from common import START_TIMEOUT
 from diagnostic_msgs.msg import DiagnosticArray
@@ -25,7 +24,6 @@ from fcnet_core.names import CONTROLLER, DIAGNOSTICS, MODE, ROBOT_FAULT
 from fcnet_core.robot import Robot
 from fcnet_ros.targets import Gains
 from fcnet_ros.topics import JOINT_GAINS, LATCHED
-from unitree_lowlevel.codec import JOINTS, MOTORS
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
@@ -68,9 +66,9 @@ class FaultRig:
     def __init__(self, robot: Robot, domain: int, log: TextIO, physics: str = "mujoco") -> None:
         self.robot = robot
         card = load_model(shipped_model(robot.name)).card
-        kp, kd = (np.broadcast_to(gains, MOTORS).tolist() for gains in (card.kp, card.kd))
+        kp, kd = card.interface.stiffness.tolist(), card.interface.damping.tolist()
         self.allowed_stiffness = min(max(kp), robot.safety.max_kp)  # [Nm/rad] that any joint may get
-        self._policy_gains = Gains.of_joints(JOINTS, kp, kd).text()
+        self._policy_gains = Gains.of_joints(card.interface.joints, kp, kd).text()
         self.board = BoardProcess(robot.name, physics)
         self.events = Events()
         host, port = self.board.address

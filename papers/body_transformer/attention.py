@@ -50,9 +50,9 @@ class WalkAttention:
 
 def check_fits(model: PolicyModel, data: Dataset) -> None:
     """Raise FcnetError unless the model is a Body Transformer of the robot of the data."""
-    if not isinstance(model.card.config, BodyTransformerConfig) or model.card.robot != data.manifest.robot:
+    if not isinstance(model.card.config, BodyTransformerConfig) or model.card.interface.name != data.manifest.robot:
         raise FcnetError(
-            f"the model is a {model.card.policy_type} for {model.card.robot}; give a Body Transformer for"
+            f"the model is a {model.card.policy_type} for {model.card.interface.name}; give a Body Transformer for"
             f" {data.manifest.robot}, the robot of the data"
         )
 

@@ -263,7 +263,7 @@ class ControllerNode(LifecycleNode):
         """Create the topics of robot and operators; no targets are sent before the loop starts."""
         self._receiver = StateReceiver(self, self._state)
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
-        self._publisher = TargetPublisher(self, self._model.card.joint_names, local=local)
+        self._publisher = TargetPublisher(self, self._model.card.interface.joints, local=local)
         period = 1.0 / self._rate
         self._pace: Pace = (
             SimulatedPace(controller, self._receiver, self._statistics, period, self._publisher)
@@ -281,8 +281,8 @@ class ControllerNode(LifecycleNode):
             self, lambda owner: controller.set_target_owner(owner.data, is_own(owner.data, identity))
         )
         # The gains of the policy's training; the bridge bounds them, a simulated robot keeps its own.
-        card = self._model.card
-        message = String(data=Gains.of_joints(card.joint_names, card.kp, card.kd).text())
+        at = self._model.card.interface
+        message = String(data=Gains.of_joints(at.joints, at.stiffness.tolist(), at.damping.tolist()).text())
         JOINT_GAINS.publisher(self).publish(message)
         if local is not None:
             local.send_gains(serialize_message(message))

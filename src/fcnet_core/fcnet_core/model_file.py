@@ -1,8 +1,8 @@
 """Model files: one self-describing `.safetensors` file per policy.
 
 A file has the weights by their names in the network, the scales of the normalisation (normalisation.py) and, as JSON in
-the metadata entry `fcnet`, a card with the type of the policy, its robot and how to run it. In format 2 it also has the
-exported step (policies/exported_step.py); a file of format 1 does not.
+the metadata entry `fcnet`, a card with the type of the policy and its interface. In format 2 it also has the exported
+step (policies/exported_step.py). A file of format 1 has neither step nor terms: with a robot it means VELOCITY_TERMS.
 """
 
 from __future__ import annotations
@@ -10,30 +10,31 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 import safetensors
 import safetensors.numpy
-from msgspec import Meta, Struct, field, structs
+from msgspec import Struct, field, structs
 
 from fcnet_core.arrays import Floats, Single
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import Number, Positive, converted, write_whole
+from fcnet_core.files import Positive, converted, write_whole
 from fcnet_core.hub import hub_model, is_hub
-from fcnet_core.observation import OBSERVATION_SIZE
+from fcnet_core.observation import ROBOT_SIGNALS, JointTargets, PolicyInterface, vector_interface, velocity_interface
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.normalisation import Normalisation, scale_shapes
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, CommandRange, Gait, Robot
+from fcnet_core.robot import NO_GAIT, Robot
 
 FORMAT_VERSIONS = (1, 2)
 METADATA_ENTRY = "fcnet"
@@ -42,38 +43,22 @@ LARGEST_STEP = 2**24  # [bytes] compressed
 TYPES = {np.dtype(np.float32): "F32", np.dtype(np.float16): "F16"}  # names in safetensors
 MODEL_FOLDER = Path(__file__).parent / "models"  # the shipped policies
 RUN_POLICIES = ("best.safetensors", "last.safetensors")  # of a training run's folder, by preference
-ROBOT_OBSERVATION = {"observation": (OBSERVATION_SIZE,)}
 WindowPolicy = Literal["sliding", "reset_every_n"]
 LARGEST_CARD = 2**20  # [characters]
-# Numbers as written: 60 and 60.0 differ as text, and the fingerprint is a hash of the text.
-Written = Number | Annotated[int, Meta(ge=-(10**6), le=10**6)]
-WrittenPositive = Positive | Annotated[int, Meta(ge=1, le=10**6)]
 
 
 class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The robot of a policy and how to run it; vectors (12,) are in the order of joint_names.
+    """What a policy sees and does, its network, and how to run it.
 
     config: PolicyConfig of the policy type (in the file: `shape`). window_policy: "sliding" never clears the memory,
-    "reset_every_n" clears it after each reset interval (as the published evaluation does). control_rate [Hz];
-    observation_clip in standard deviations; kp [Nm/rad], kd [Nms/rad], default_pose [rad]; gait: fields of robot.Gait;
-    command_ranges: field -> (lowest, highest, rate); envelope: the trained setpoints within these ranges (in the file:
-    vx, a list of knots, and ranges, a list of [lowest, highest] by field), None for all of them, as in the first
-    models; training: a free summary; created: ISO 8601 in UTC.
-    A policy without a robot, such as one for a Gymnasium task, has no joints, gains, gait and command ranges.
+    "reset_every_n" clears it after each reset interval (as the published evaluation does). observation_clip in standard
+    deviations; training: a free summary; created: ISO 8601 in UTC. format_version: 2 if the file has the exported step.
     """
 
-    robot: str
-    joint_names: tuple[str, ...] = ()
+    interface: PolicyInterface
     config: Any = field(name="shape")  # a PolicyConfig; msgspec would refuse its subclasses
     window_policy: WindowPolicy
-    control_rate: WrittenPositive
-    observation_clip: WrittenPositive
-    kp: tuple[Written, ...] = ()
-    kd: tuple[Written, ...] = ()
-    default_pose: tuple[Written, ...] = ()
-    gait: dict[str, Written] = {}
-    command_ranges: dict[str, tuple[Written, Written, Written]] = {}
-    envelope: Envelope | None = None
+    observation_clip: Positive
     training: dict[str, Any] = {}
     created: str = field(default_factory=lambda: datetime.now(timezone.utc).isoformat(timespec="seconds"))
     policy_type: str = "fcnet"
@@ -95,18 +80,20 @@ class PolicyCard(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         return steps if self.window_policy == "sliding" else math.inf
 
     def __post_init__(self) -> None:
-        for name in ("kp", "kd", "default_pose"):
-            if len(getattr(self, name)) != len(self.joint_names):
-                raise ValueError(f"{len(getattr(self, name))} entries in {name} for {len(self.joint_names)} joints")
-        if not self.joint_names:
-            return
-        if set(self.command_ranges) != set(SETPOINT_FIELDS):
-            raise ValueError(f"it must give command ranges for {', '.join(SETPOINT_FIELDS)}")
-        if set(self.gait) != set(Gait.__struct_fields__):
-            raise ValueError(f"it must give the gait's {', '.join(Gait.__struct_fields__)}")
-        for name, (low, high) in (self.envelope.outermost if self.envelope else {}).items():
-            if low < self.command_ranges[name][0] or high > self.command_ranges[name][1]:
-                raise ValueError(f"the envelope admits {name} from {low:g} to {high:g}, beyond its command range")
+        given, taken = self.interface.shapes, {name: spec.shape for name, spec in self.config.observation_spec.items()}
+        if given != taken:
+            raise ValueError(f"the terms of the interface give {given}, the network takes {taken}")
+        if (size := self.interface.outputs["action"]) != self.config.action:
+            raise ValueError(f"the action of the interface has {size} values, that of the network {self.config.action}")
+
+
+def fitting(interface: PolicyInterface, config: PolicyConfig) -> PolicyInterface:
+    """Return the interface or, if its terms do not give the sizes of the network, one with vectors of these sizes."""
+    spec, sizes = config.observation_spec, interface.outputs["action"]
+    if interface.shapes == {name: array.shape for name, array in spec.items()} and sizes == config.action:
+        return interface
+    vectors = vector_interface(spec, config.action)
+    return structs.replace(interface, inputs=vectors.inputs, action=vectors.action)
 
 
 def card_for_robot(
@@ -118,31 +105,70 @@ def card_for_robot(
     training: dict[str, Any] | None = None,
     envelope: Envelope | None = None,
 ) -> PolicyCard:
-    """Return a card with joint names, gains, pose, gait and command ranges from the robot's file."""
+    """Return a card with joints, gains, pose, gait and command ranges from the robot's file."""
     return PolicyCard(
-        robot=robot.name,
-        joint_names=JOINT_NAMES,
+        interface=fitting(velocity_interface(robot, control_rate, envelope), config),
         policy_type=policy_type_of(config),
         config=config,
         window_policy=window_policy,
-        control_rate=control_rate,
         observation_clip=observation_clip,
-        kp=tuple(robot.kp.tolist()),
-        kd=tuple(robot.kd.tolist()),
-        default_pose=tuple(robot.stand_pose.tolist()),
-        gait=msgspec.structs.asdict(robot.gait),
-        command_ranges={name: (r.lowest, r.highest, r.rate) for name, r in robot.commands.items()},
-        envelope=envelope,
         training=training or {},
     )
 
 
 def card_to_json(card: PolicyCard) -> str:
-    """Return the card as JSON, the same text for the same card; a card without an envelope has no such entry."""
-    entries = msgspec.to_builtins(card)
-    if card.envelope is None:
-        del entries["envelope"]
-    return json.dumps(entries, sort_keys=True)
+    """Return the card as JSON, the same text for the same card."""
+    return json.dumps(msgspec.to_builtins(card), sort_keys=True)
+
+
+def stored_card(card: PolicyCard) -> str:
+    """Return the card as JSON as a file has it: without an interface if it is of format 1, which can express it."""
+    if card.format_version == 1:
+        flat = _flat(card)
+        with suppress(ValueError):
+            if _interface_of(dict(flat), card.config) == card.interface:
+                return json.dumps(flat, sort_keys=True)
+    return card_to_json(card)
+
+
+def _flat(card: PolicyCard) -> dict[str, Any]:
+    """Return the entries of a card of format 1, which has the facts of the interface and no terms. Fingerprints are
+    hashes of this text.
+    """
+    at, commands = card.interface, card.interface.commands
+    facts: dict[str, Any] = {
+        "robot": at.name,
+        "joint_names": at.joints,
+        "control_rate": at.rate,
+        **{name: getattr(at, name) or () for name in ("kp", "kd", "default_pose")},
+        "gait": msgspec.to_builtins(commands.gait) or {},
+        "command_ranges": msgspec.to_builtins(commands.ranges),
+    }
+    if commands.envelope:
+        facts["envelope"] = msgspec.to_builtins(commands.envelope)
+    entries: dict[str, Any] = msgspec.to_builtins(card)
+    del entries["interface"]
+    return entries | facts
+
+
+def _interface_of(entries: dict[str, Any], config: PolicyConfig) -> PolicyInterface:
+    """Take the facts of the interface from the entries of a card of format 1. A robot's policy tracks velocities."""
+    name, rate, joints = (entries.pop(entry) for entry in ("robot", "control_rate", "joint_names"))
+    given = {entry: entries.pop(entry, None) for entry in ("kp", "kd", "default_pose", "gait", "envelope")}
+    ranges = entries.pop("command_ranges", {})
+    if not joints:
+        return vector_interface(config.observation_spec, config.action, rate, name)
+    gait, envelope = given.pop("gait"), given.pop("envelope")
+    facts = {
+        **given,
+        "rate": rate,
+        "robot": name,
+        "joints": joints,
+        "inputs": {"observation": {"terms": [{"term": "preset", "name": "fcnet_70"}]}},
+        "action": {"kind": "joint_position", "offset": 0.0},
+        "commands": {"ranges": ranges, "gait": gait, "envelope": envelope},
+    }
+    return fitting(converted(facts, PolicyInterface), config)
 
 
 def card_from_json(text: str) -> PolicyCard:
@@ -154,6 +180,8 @@ def card_from_json(text: str) -> PolicyCard:
         if (version := entries["format_version"]) not in FORMAT_VERSIONS:
             raise ValueError(f"format version {version}, this fcnet reads versions 1 and 2; update fcnet")
         entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
+        if "interface" not in entries:
+            entries["interface"] = _interface_of(entries, entries["shape"])
     except (KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"lacks or misplaces {error}") from error
     return converted(entries, PolicyCard)
@@ -183,20 +211,11 @@ class PolicyModel:
         """The scaling of the network's inputs and outputs."""
         return Normalisation(self.scales, float(self.card.observation_clip))
 
-    @property
-    def gait(self) -> Gait:
-        """The gait clock's parameters that the policy was trained with."""
-        return Gait(**self.card.gait)
-
-    @property
-    def command_ranges(self) -> dict[str, CommandRange]:
-        """Ranges and rates of the setpoint fields that the policy was trained for."""
-        return {field: CommandRange(*limits) for field, limits in self.card.command_ranges.items()}
-
     def command_shaper(self, batch: int = 1) -> CommandShaper:
         """Return a CommandShaper of this policy for `batch` robots, at its rate."""
-        period = 1.0 / self.card.control_rate
-        return CommandShaper(self.command_ranges, self.gait, period, batch, self.card.envelope)
+        at = self.card.interface
+        commands = at.commands
+        return CommandShaper(commands.ranges, commands.gait or NO_GAIT, 1.0 / at.rate, batch, commands.envelope)
 
     @property
     def half(self) -> bool:
@@ -216,7 +235,7 @@ class PolicyModel:
     @property
     def fingerprint(self) -> str:
         """SHA-256 (hex) over card and arrays: equal fingerprints mean equal behaviour. The same in both formats."""
-        digest = hashlib.sha256(card_to_json(structs.replace(self.card, format_version=1)).encode())
+        digest = hashlib.sha256(stored_card(structs.replace(self.card, format_version=1)).encode())
         for name, tensor in sorted(self.tensors.items()):
             digest.update(f"{name}{tensor.shape}".encode())
             digest.update(np.ascontiguousarray(tensor, dtype="<f4").tobytes())
@@ -231,7 +250,7 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     """
     path = Path(path)
     name = f"the model for {path}"
-    card = card_to_json(structs.replace(model.card, format_version=2 if model.step else 1))
+    card = stored_card(structs.replace(model.card, format_version=2 if model.step else 1))
     if len(card) > LARGEST_CARD:
         raise FcnetError(
             f"{name} has a card of {len(card)} characters, at most {LARGEST_CARD} are read; shorten `training`"
@@ -307,31 +326,29 @@ def load_model(source: str | Path) -> PolicyModel:
     return PolicyModel(card, weights=tensors, scales=scales, step=step)
 
 
-def check_robot(model: PolicyModel, robot: Robot) -> None:
-    """Check that the model was made for this robot.
+def check_robot(model: PolicyModel, robot: Robot, provides: Iterable[str] = ROBOT_SIGNALS) -> None:
+    """Check that the model was made for this robot. provides: the names of the signals that it can read.
 
-    Raises FcnetError if robot, joint names or their order, gains, default pose, vector sizes or body graph differ.
+    Raises FcnetError if robot, joint names, gains, default pose, signals, kind of action or body graph do not fit.
     """
-    card = model.card
-    if card.robot != robot.name:
-        raise FcnetError(f"the model was made for the robot {card.robot}, not {robot.name}; choose another model")
-    if card.joint_names != JOINT_NAMES:
-        raise FcnetError(f"the model's joints are {', '.join(card.joint_names)}, not {', '.join(JOINT_NAMES)}")
-    if (seen := {name: spec.shape for name, spec in card.config.observation_spec.items()}) != ROBOT_OBSERVATION:
-        raise FcnetError(f"the model expects {seen}, but {robot.name} provides {ROBOT_OBSERVATION}")
-    if card.config.action != len(JOINT_NAMES):
-        raise FcnetError(f"the model commands {card.config.action} joints, {robot.name} has {len(JOINT_NAMES)}")
-    card.config.check_robot(robot)
-    facts: dict[str, tuple[npt.ArrayLike, npt.ArrayLike]] = {
-        "stiffness kp": (card.kp, robot.kp),
-        "damping kd": (card.kd, robot.kd),
-        "default pose": (card.default_pose, robot.stand_pose),
+    at = model.card.interface
+    if at.robot != robot.name:
+        raise FcnetError(f"the model was made for the robot {at.name}, not {robot.name}; choose another model")
+    at.check_signals(provides, robot.name)
+    if not isinstance(at.action, JointTargets):
+        raise FcnetError(f"the model does not command the joints of {robot.name}; choose one with joint positions")
+    rows = at.rows(robot.joint_names)
+    model.card.config.check_robot(robot)
+    facts = {
+        "stiffness kp": (at.stiffness, robot.kp),
+        "damping kd": (at.damping, robot.kd),
+        "default pose": (at.pose, robot.stand_pose),
     }
     for what, (trained, present) in facts.items():
-        if not np.allclose(trained, present, rtol=1e-6, atol=1e-9):
+        if not np.allclose(trained, present[rows], rtol=1e-6, atol=1e-9):
             raise FcnetError(
                 f"the model was trained with {what} {brief(trained)}, but the robot file of {robot.name} has "
-                f"{brief(present)}; train again or restore the robot file"
+                f"{brief(present[rows])}; train again or restore the robot file"
             )
 
 

@@ -14,12 +14,12 @@ from importlib.metadata import entry_points
 import numpy as np
 import onnx
 import pytest
-from msgspec import convert, structs
+from msgspec import convert, structs, to_builtins
 
 from fcnet_core import __version__
 from fcnet_core.cli import INTERRUPTED, USAGE_ERROR, VERB_GROUP, main
-from fcnet_core.control.envelope import Envelope
 from fcnet_core.model_file import load_model, save_model
+from fcnet_core.observation import Commands
 from fcnet_core.robot import SETPOINT_FIELDS
 
 
@@ -84,15 +84,20 @@ def test_info_shows_the_card_as_text_and_as_json(path, walker, capsys) -> None:
 def test_info_shows_the_envelope_as_a_table(path, capsys) -> None:
     model = load_model(path)
     ranges = {field: [[-0.123, 0.125], [-0.23, 0.23], [0.0, 0.0]] for field in SETPOINT_FIELDS[1:]}
-    card = structs.replace(model.card, command_ranges=dict.fromkeys(SETPOINT_FIELDS, (-1.0, 2.0, 1.0)))
-    envelope = convert({"vx": [-0.5, 0.0, 1.75], "ranges": ranges}, Envelope)
-    save_model(replace(model, card=structs.replace(card, envelope=envelope)), path)
+    limits = {field: [-1.0, 2.0, 1.0] for field in SETPOINT_FIELDS}
+    envelope = {"vx": [-0.5, 0.0, 1.75], "ranges": ranges}
+    commands = to_builtins(model.card.interface.commands) | {"ranges": limits, "envelope": envelope}
+    commands = convert(commands, Commands)
+    interface = structs.replace(model.card.interface, commands=commands)
+    save_model(replace(model, card=structs.replace(model.card, interface=interface)), path)
     assert main(["info", str(path)]) == 0
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["vx", *SETPOINT_FIELDS[1:]] in rows
     assert ["1.75", *["0.00"] * 16] in rows
     assert main(["info", str(path), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["card"]["envelope"]["ranges"]["vy"] == ranges["vy"]
+    assert (
+        json.loads(capsys.readouterr().out)["card"]["interface"]["commands"]["envelope"]["ranges"]["vy"] == ranges["vy"]
+    )
 
 
 def test_the_policy_that_ships_is_exported_by_its_name(tmp_path, capsys) -> None:

@@ -14,6 +14,7 @@ from msgspec import structs
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel, save_model
+from fcnet_core.observation import vector_interface
 from fcnet_core.policies import PolicyConfig, PolicyType
 from fcnet_core.policies.export import _exported, exported_step
 from fcnet_core.policies.exported_step import ExportedStep, packed
@@ -92,7 +93,8 @@ def test_a_policy_may_see_several_arrays_and_images_as_they_are(small, monkeypat
         monkeypatch.setattr(f"fcnet_core.{module}.policy_type", lambda name: kind)
     monkeypatch.setattr("fcnet_core.policies.export.policy_type_of", lambda config: "colours")
     scales = {**small.model.scales, "observation_std": np.full(11, 2, dtype=np.float32)}
-    card = structs.replace(small.model.card, config=Colours())
+    interface = vector_interface(Colours().observation_spec, Colours().action)
+    card = structs.replace(small.model.card, interface=interface, config=Colours())
     model = PolicyModel(card, {"gain": np.ones(3, np.float32)}, scales, packed(_exported(Colours())))
     image = np.zeros((2, 4, 4, 3), dtype=np.uint8)
     image[..., 1] = 200

@@ -12,10 +12,21 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from damage import read_damaged
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.model_file import FORMAT_VERSIONS, METADATA_ENTRY, PolicyModel, check_robot, load_model, save_model
+from fcnet_core.model_file import (
+    FORMAT_VERSIONS,
+    METADATA_ENTRY,
+    PolicyModel,
+    card_to_json,
+    check_robot,
+    load_model,
+    save_model,
+    stored_card,
+)
+from fcnet_core.observation import ROBOT_SIGNALS, Input, VectorAction
+from fcnet_core.observation.terms import Command, ProjectedGravity, Vector
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
@@ -43,7 +54,7 @@ def with_scale(model: PolicyModel, **scales) -> PolicyModel:
 
 def write(model: PolicyModel, path, **card_changes) -> None:
     """Write without any of the checks of save_model."""
-    card = to_builtins(model.card) | card_changes
+    card = json.loads(stored_card(model.card)) | card_changes
     safetensors.numpy.save_file(model.tensors, path, metadata={METADATA_ENTRY: json.dumps(card)})
 
 
@@ -56,9 +67,8 @@ def test_what_is_saved_is_loaded(small, path) -> None:
 
 
 def test_gait_and_command_ranges_come_back_as_the_robots_own(path) -> None:
-    robot = load_robot("aliengo")
-    assert load_model(path).gait == robot.gait
-    assert load_model(path).command_ranges == robot.commands
+    robot, commands = load_robot("aliengo"), load_model(path).card.interface.commands
+    assert (commands.gait, commands.ranges) == (robot.gait, robot.commands)
 
 
 ENVELOPE = {
@@ -84,13 +94,13 @@ def test_an_envelope_comes_back_and_limits_commands(small, path) -> None:
 def test_the_fingerprint_depends_on_every_array_and_on_the_card(small) -> None:
     nudged = with_scale(small.model, action_mean=small.model.scales["action_mean"] + np.float32(1e-6))
     assert nudged.fingerprint != small.model.fingerprint
-    assert small.with_card(control_rate=100.0).fingerprint != small.model.fingerprint
+    assert with_interface(small.model, rate=100.0).fingerprint != small.model.fingerprint
 
 
 def test_a_model_of_the_first_release_keeps_the_fingerprint_that_bags_recorded_and_its_numbers() -> None:
     policy = load_policy(DATA / "first_a1.safetensors")  # small, written and run by that release's code
     assert policy.model.fingerprint == "b9450208cf8b6a9eef7b70c05702f31bbbd79653517a705fc6ab4a621e971b38"
-    assert policy.model.card.envelope is None
+    assert policy.model.card.interface.commands.envelope is None
     first_joints = [0.009824970737099648, 0.8818031549453735, -1.7656563520431519]
     rng, scales = np.random.default_rng(0), policy.model.scales
     noise = rng.standard_normal((100, 70)).astype(np.float32)
@@ -170,21 +180,21 @@ def test_a_newer_format_asks_for_an_update(small, path) -> None:
     [
         ("policy_type", "hopfield", "no policy type 'hopfield'; known are body_transformer, fcnet"),
         ("window_policy", "hopping", "window_policy"),
-        ("control_rate", 0.0, "control_rate"),
+        ("control_rate", 0.0, "rate is 0.0"),
         ("observation_clip", float("nan"), "observation_clip"),
-        ("kp", [60.0] * 3, "3 entries in kp for 12 joints"),
-        ("gait", {"frequency": 2.0}, "the gait's frequency"),
-        ("command_ranges", {"vx": [0, 1, 1]}, "command ranges for vx, vy"),
+        ("kp", [60.0] * 3, "kp has 3 numbers, expected one or 12"),
+        ("gait", {"frequency": 2.0}, "gait"),
+        ("command_ranges", {"wx": [0, 1, 1]}, "wx"),
         ("shape", {"modes": 60}, "60 modes do not fit"),
         ("shape", {"depth": 4}, "depth"),
         ("colour", "red", "colour"),
-        ("joint_names", 12, "joint_names"),
+        ("joint_names", 12, "joints is 12"),
         ("kp", ["sixty"] * 12, "kp[0] is 'sixty'"),
         ("kp", [float("nan")] * 12, "kp[0] is nan"),
         ("kp", [10**400] * 12, "kp[0]"),
         ("kp", True, "kp is True"),
         ("default_pose", ["bent"] * 12, "default_pose[0] is 'bent'"),
-        ("command_ranges", {key: ["low", 1, 1] for key in SETPOINT_FIELDS}, "command_ranges"),
+        ("command_ranges", {key: ["low", 1, 1] for key in SETPOINT_FIELDS}, "ranges"),
         ("envelope", ENVELOPE | {"vx": [-0.5, 0.1, 1.5]}, "envelope: vx must rise"),
         ("envelope", ENVELOPE | {"vx": [-0.5, 0.0, 2.5]}, "admits vx from -0.5 to 2.5, beyond its command range"),
         ("envelope", ENVELOPE | {"vx": [-0.5, 0.0, float("nan")]}, "envelope.vx[2] is nan"),
@@ -199,25 +209,42 @@ def test_a_card_that_says_something_impossible_is_refused(small, path, entry, va
     assert message in refusal(path)
 
 
-@pytest.mark.parametrize(
-    ("entry", "named"),
-    [("joint_names", "FR_thigh_joint, FR_hip_joint"), ("kp", "kp"), ("kd", "kd"), ("default_pose", "default pose")],
-)
-def test_a_model_fits_a_robot_with_its_joints_gains_and_pose_only(walker, entry, named) -> None:
-    robot, values = load_robot("aliengo"), list(getattr(walker.card, entry))
+def with_interface(model: PolicyModel, **changes) -> PolicyModel:
+    return replace(model, card=structs.replace(model.card, interface=structs.replace(model.card.interface, **changes)))
+
+
+def test_a_model_fits_its_robot_by_the_names_of_the_joints(walker) -> None:
+    robot, at = load_robot("aliengo"), walker.card.interface
     check_robot(walker, robot)
-    changed = (
-        [values[1], values[0], *values[2:]] if entry == "joint_names" else [*values[:5], values[5] + 0.1, *values[6:]]
-    )
-    with pytest.raises(FcnetError, match=named):
-        check_robot(replace(walker, card=structs.replace(walker.card, **{entry: tuple(changed)})), robot)
+    order = {name: tuple(getattr(at, name)[::-1]) for name in ("joints", "kp", "kd", "default_pose")}
+    check_robot(with_interface(walker, **order), robot)
+    bent = {name: (*getattr(at, name)[:5], -1.4, *getattr(at, name)[6:]) for name in ("kp", "kd", "default_pose")}
+    terms = (*at.inputs["observation"].terms[:-2], Command(fields=("frequency",)), Vector(name="sun", size=4))
+    seen = {"observation": Input(terms=terms)}
+    changes = {
+        **bent,
+        "robot": "a1",
+        "joints": ("tail", *at.joints[1:]),
+        "inputs": seen,
+        "action": VectorAction(size=12),
+    }
+    named = {"default_pose": "default pose", "robot": "a1, not aliengo", "inputs": "sun", "action": "joints of aliengo"}
+    for entry, value in changes.items():
+        with pytest.raises(FcnetError, match="tail" if entry == "joints" else named.get(entry, entry)):
+            check_robot(with_interface(walker, **{entry: value}), robot)
+    check_robot(with_interface(walker, inputs=seen), robot, provides=(*ROBOT_SIGNALS, "sun"))
 
 
-def test_a_model_for_another_robot_or_with_other_inputs_is_refused(walker, small) -> None:
-    with pytest.raises(FcnetError, match="aliengo, not a1"):
-        check_robot(walker, load_robot("a1"))
-    with pytest.raises(FcnetError, match=r"expects .*11"):
-        check_robot(small.model, load_robot("aliengo"))
+def test_an_interface_of_its_own_makes_the_card_one_of_format_2_and_counts_in_the_fingerprint(small, path) -> None:
+    terms = (ProjectedGravity(scale=2.0), Vector(name="else", size=8))
+    model = with_interface(small.model, inputs={"observation": Input(terms=terms)})
+    save_model(model, path)
+    assert load_model(path).card == model.card
+    assert load_model(path).fingerprint == model.fingerprint != small.model.fingerprint
+    section = json.loads(card_to_json(model.card))["interface"]
+    assert len(section["inputs"]["observation"]["terms"].pop()) == 3
+    write(model, path, interface=section)
+    assert "(3,)" in refusal(path) and "(11,)" in refusal(path)
 
 
 def test_an_array_of_another_type_is_named_before_it_is_read(path) -> None:
@@ -244,6 +271,6 @@ def test_a_failed_or_interrupted_save_leaves_the_old_file_and_nothing_else(small
 
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(type(error)):
-        save_model(small.with_card(control_rate=100.0), path)
+        save_model(with_interface(small.model, rate=100.0), path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

@@ -62,7 +62,7 @@ def evaluate_bag(
     topic_map = load_topic_map(topics) if topics else OWN
     bag = open_bag(path)
     models = [(str(file), load_model(file)) for file in policies]
-    robot = robot_of(path, bag.notes, robot_name, otherwise=models[0][1].card.robot if models else "")
+    robot = robot_of(path, bag.notes, robot_name, otherwise=models[0][1].card.interface.name if models else "")
     models = models or _default_policy(bag.notes, robot.name)
     for _, model in models:
         check_robot(model, robot)

@@ -50,7 +50,7 @@ class PolicyReplay:
     @property
     def period(self) -> float:
         """Time [s] between steps."""
-        return 1.0 / self.model.card.control_rate
+        return 1.0 / self.model.card.interface.rate
 
     @property
     def error(self) -> Array:
@@ -97,7 +97,7 @@ def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", 
     run.check_robot(robot)
     steps = extract_steps(run, model.command_shaper())
     time = steps.record.target_stamp
-    slow = len(time) < 2 or np.median(np.diff(time)) * model.card.control_rate > 1.0 / SLOWEST
+    slow = len(time) < 2 or np.median(np.diff(time)) * model.card.interface.rate > 1.0 / SLOWEST
     if steps.basis == "inferred" and slow:
         replay = walk_over_states(run.without_targets(), load_policy(model), model, robot)
     else:
@@ -121,7 +121,7 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
             memory.lose()
     known = steps.usable & (np.cumsum(cold) <= MOST_STARTS)
     taken, cold = steps.chosen(known), cold[known]
-    last, period = run.targets.position[taken.previous], run.period or 1.0 / model.card.control_rate
+    last, period = run.targets.position[taken.previous], run.period or 1.0 / model.card.interface.rate
     return PolicyReplay(
         model,
         run.joint_names,
@@ -145,7 +145,7 @@ def walk_over_states(
     The measured position is the target before the first. Recorded targets have the stamps of the states.
     """
     run.check_robot(robot)
-    rate, steps = model.card.control_rate, steps_over_states(run, model.command_shaper())
+    rate, steps = model.card.interface.rate, steps_over_states(run, model.command_shaper())
     target = np.append(run.targets.position, np.full((1, len(run.joint_names)), np.nan), axis=0)
     recorded = target[steps.target]  # -1 is the row of the unknown
     limiter = JointLimiter(robot, 1.0 / rate)

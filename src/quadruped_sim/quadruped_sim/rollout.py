@@ -27,9 +27,10 @@ from quadruped_sim.trot_expert import TrotExpert
 def check_walks_here(model: PolicyModel, robot: Robot) -> None:
     """Raise FcnetError if the model is not of this robot, or does not step at the rate of the simulation."""
     check_robot(model, robot)
-    if not np.isclose(model.card.control_rate * CONTROL_PERIOD, 1.0):
+    rate = model.card.interface.rate
+    if not np.isclose(rate * CONTROL_PERIOD, 1.0):
         raise SimulationError(
-            f"the model steps at {model.card.control_rate:g} Hz, the simulation's verbs at {1 / CONTROL_PERIOD:g} Hz; "
+            f"the model steps at {rate:g} Hz, the simulation's verbs at {1 / CONTROL_PERIOD:g} Hz; "
             "drive it in the live simulator, or train one on data of that rate"
         )
 

@@ -266,5 +266,5 @@ def test_a_teacher_is_made_continued_and_used_as_the_expert(tmp_path: Path, caps
         assert capsys.readouterr().err.startswith("fcnet: ")
     assert "trot:" not in succeeds(*other, "--init", teacher)
     successor = load_model(tmp_path / "a1" / "teacher.safetensors")  # the critic alone has learned
-    assert successor.card.robot == "a1"
+    assert successor.card.interface.name == "a1"
     np.testing.assert_equal(dict(successor.weights), dict(model.weights))

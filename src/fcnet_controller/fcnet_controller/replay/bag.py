@@ -51,7 +51,7 @@ class ReplayBag:
         return {
             "robot": given.robot or robot.name,
             "policy": str(policy),
-            "control_rate": recorded_rate or load_model(policy).card.control_rate,
+            "control_rate": recorded_rate or load_model(policy).card.interface.rate,
             "cmd_vel_timeout": notes.command_timeout,
             **dict(zip(STYLE_PARAMETERS.values(), notes.style, strict=True)),
             "follows_targets": False,  # states answer the recorded targets, not these

@@ -208,7 +208,7 @@ class ReplayNode(ControllerNode):
 
     def _connect(self, controller: Controller) -> None:
         targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED)
-        joints, steps = self._model.card.joint_names, replace(POLICY_STEP, offered=STREAMED)
+        joints, steps = self._model.card.interface.joints, replace(POLICY_STEP, offered=STREAMED)
         self._publisher = TargetPublisher(self, joints, targets, steps)
 
     def _make_loop(self, controller: Controller) -> ReplayLoop:

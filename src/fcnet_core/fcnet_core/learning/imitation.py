@@ -23,7 +23,7 @@ from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import ALONE, Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
-from fcnet_core.observation import ARRAYS, LAYOUT
+from fcnet_core.observation import ARRAYS, LAYOUT, vector_interface
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
@@ -68,15 +68,16 @@ class Imitation:
         normalisation = self.trainer.normalisation
         facts: dict[str, Any] = {
             "window_policy": self.config.window_policy,
-            "control_rate": self.data.manifest.control_rate,
             "observation_clip": normalisation.clip,
             "training": self._summary(command_line),
         }
         if self.robot:
-            card = card_for_robot(self.robot, self.config.policy_config, envelope=self._envelope, **facts)
+            rate, config = self.data.manifest.control_rate, self.config.policy_config
+            card = card_for_robot(self.robot, config, control_rate=rate, envelope=self._envelope, **facts)
         else:
-            kind, config = self.config.policy_type, self.config.policy_config
-            card = PolicyCard(robot=self.data.manifest.robot, policy_type=kind, config=config, **facts)
+            manifest, kind, config = self.data.manifest, self.config.policy_type, self.config.policy_config
+            interface = vector_interface(config.observation_spec, config.action, manifest.control_rate, manifest.robot)
+            card = PolicyCard(interface=interface, policy_type=kind, config=config, **facts)
         weights = {name: weight.cpu().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
         return PolicyModel(card, weights, dict(normalisation.scales), exported_step(self.config.policy_config))
 

@@ -10,6 +10,7 @@ from fcnet_core.observation.interface import Input as Input
 from fcnet_core.observation.interface import JointTargets as JointTargets
 from fcnet_core.observation.interface import PolicyInterface as PolicyInterface
 from fcnet_core.observation.interface import VectorAction as VectorAction
+from fcnet_core.observation.interface import vector_interface as vector_interface
 from fcnet_core.observation.interface import velocity_interface as velocity_interface
 from fcnet_core.observation.signals import ACTION_SIZE as ACTION_SIZE
 from fcnet_core.observation.signals import ARRAYS as ARRAYS

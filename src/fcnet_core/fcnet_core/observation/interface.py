@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from fcnet_core.arrays import Array, ArraySpec, Single
+from fcnet_core.arrays import Array, ArraySpec, Single, Spec
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Number, Positive
@@ -33,10 +33,9 @@ from fcnet_core.observation.terms import (
     Term,
     Vector,
 )
-from fcnet_core.robot import SETPOINT_FIELDS, CommandRange, Gait, PerJoint, Robot, per_joint
+from fcnet_core.robot import FIXED, SETPOINT_FIELDS, CommandRange, Gait, PerJoint, Robot, per_joint
 
 SETPOINT_TERMS = (Command, Clock, Constant)  # neighbours of these types are one part, `command`
-NO_RANGE = CommandRange(0.0, 0.0)
 
 
 class History(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,7 +132,7 @@ class Commands(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
         if twice := self.ranges.keys() & self.fixed.keys():
             raise ValueError(f"the setpoint {min(twice)} is in ranges and fixed; give one of them")
         for name, (low, high) in (self.envelope.outermost if self.envelope else {}).items():
-            limits = self.ranges.get(name, NO_RANGE)
+            limits = self.ranges.get(name, FIXED)
             if low < limits.lowest or high > limits.highest:
                 raise ValueError(f"the envelope admits {name} from {low:g} to {high:g}, beyond its command range")
 
@@ -171,10 +170,11 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
                 raise ValueError(f"{name} is missing; an action of kind joint_position needs it")
             if value is not None:
                 force_setattr(self, name, tuple(per_joint(value, self.joints, name).tolist()))
+        joints = self.joints if moves_joints else [""] * self.values
         for name in ("scale", "offset"):
             value = getattr(self.action, name, 0.0)
             if value is not None:
-                per_joint(value, self.joints or [str(entry) for entry in range(self.values)], f"action.{name}")
+                per_joint(value, joints, f"action.{name}")
         if any(len(row) != self.values for row in self.table):
             raise ValueError(f"each row of the action's table needs {self.values} values")
         for name, seen in self.inputs.items():
@@ -217,6 +217,16 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def pose(self) -> Array:
         """The default pose (N,) [rad]."""
         return np.array(self.default_pose or (), dtype=np.float64)
+
+    @property
+    def stiffness(self) -> Array:
+        """The gains kp (N,) [Nm/rad]."""
+        return np.array(self.kp or (), dtype=np.float64)
+
+    @property
+    def damping(self) -> Array:
+        """The gains kd (N,) [Nms/rad]."""
+        return np.array(self.kd or (), dtype=np.float64)
 
     def size(self, term: Term) -> int:
         """Return the number of entries of a term in one frame."""
@@ -325,5 +335,25 @@ def velocity_interface(robot: Robot, rate: float = 50.0, envelope: Envelope | No
         kd=tuple(robot.kd.tolist()),
         inputs={"observation": Input(terms=VELOCITY_TERMS)},
         action=JointTargets(offset=0.0),
-        commands=Commands(ranges=robot.commands, gait=robot.gait, envelope=envelope),
+        commands=Commands(
+            ranges=robot.commands,
+            gait=robot.gait,
+            envelope=envelope,
+        ),
     )
+
+
+def vector_interface(spec: Spec, action: int, rate: float = 1.0, name: str = "") -> PolicyInterface:
+    """Return the interface of a policy that maps arrays of this spec, each a signal of its name, to `action` numbers.
+
+    name: of the environment.
+    """
+    inputs = {}
+    for key, array in spec.items():
+        if array.dtype == "float32":
+            term: AnyTerm = Vector(name=key, size=math.prod(array.shape))
+        else:
+            height, width, channels = array.shape
+            term = Image(camera=key, size=(height, width), encoding="mono8" if channels == 1 else "rgb8")
+        inputs[key] = Input(terms=(term,))
+    return PolicyInterface(rate=rate, environment=name, inputs=inputs, action=VectorAction(size=action))

@@ -25,6 +25,7 @@ from torch.func import functional_call
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyCard, PolicyModel
+from fcnet_core.observation import vector_interface
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.exported_step import CLIP, NEXT, ExportedStep, packed
 from fcnet_core.policies.network import PolicyNetwork, State, advanced
@@ -188,11 +189,10 @@ def _check(step: bytes, expected: ScaledStep, config: PolicyConfig) -> None:
     arrays = {name.removeprefix("network."): tensor.numpy() for name, tensor in expected.state_dict().items()}
     scales = {name: arrays.pop(name) for name in scale_shapes(config.observation_spec, config.action)}
     card = PolicyCard(
-        robot="any",
+        interface=vector_interface(config.observation_spec, config.action),
         policy_type=policy_type_of(config),
         config=config,
         window_policy="sliding",
-        control_rate=1.0,
         observation_clip=float(arrays.pop(CLIP)),
     )
     model = PolicyModel(card, arrays, scales, step)

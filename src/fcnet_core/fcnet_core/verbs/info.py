@@ -14,7 +14,7 @@ from fcnet_core.model_file import PolicyModel, brief, card_to_json, load_model, 
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.verbs import STDOUT, add_json, add_model, check_json, write_json
 
-SUMMARY = "show the contents of a policy file: robot, network, gains, command ranges, training"
+SUMMARY = "show the contents of a policy file: network, interface, gains, command ranges, training"
 EPILOG = """
 example:
   fcnet info models/aliengo.safetensors
@@ -53,35 +53,49 @@ def _shown(value: object) -> str:
 
 
 def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
-    card, memory = model.card, model.card.config.memory_steps
+    card, at, memory = model.card, model.card.interface, model.card.config.memory_steps
     sizes = ", ".join(f"{name} {_shown(value)}" for name, value in msgspec.structs.asdict(card.config).items())
     facts = {
-        "robot": card.robot,
+        "robot" if at.robot else "environment": at.name or "any",
         "network": f"{card.policy_type}: {sizes}",
         "parameters": f"{card.config.parameters:,}",
         "window policy": WINDOW_POLICIES[card.window_policy],
-        "control rate": f"{card.control_rate:g} Hz",
-        "memory": "unlimited" if math.isinf(memory) else f"{memory} steps ({memory / card.control_rate:.2f} s)",
-        "observation": f"{card.config.observation} values, clipped at {card.observation_clip:g} standard deviations",
+        "rate": f"{at.rate:g} Hz",
+        "memory": "unlimited" if math.isinf(memory) else f"{memory} steps ({memory / at.rate:.2f} s)",
         "created": card.created,
         "file": f"{size / 1e6:.2f} MB, format {card.format_version}",
         "fingerprint": model.fingerprint,
     }
-    if card.joint_names:
-        facts["gains"] = f"kp {brief(card.kp)} Nm/rad, kd {brief(card.kd)} Nms/rad"
-        facts["gait"] = ", ".join(f"{name} {value:g}" for name, value in card.gait.items())
+    if at.joints:
+        facts["gains"] = f"kp {brief(at.stiffness)} Nm/rad, kd {brief(at.damping)} Nms/rad"
+    if at.commands.gait:
+        gait = msgspec.structs.asdict(at.commands.gait)
+        facts["gait"] = ", ".join(f"{name} {value:g}" for name, value in gait.items())
     lines = [str(path), *(f"  {name:<14} {value}" for name, value in facts.items())]
-    if card.joint_names:
-        poses = zip(card.joint_names, card.default_pose, strict=True)
-        ranges = [(name, card.command_ranges[name]) for name in SETPOINT_FIELDS]
+    for name, seen in at.inputs.items():
+        shape = " x ".join(map(str, at.shapes[name]))
+        lines += [f"  input {name} of {shape} values, clipped at {card.observation_clip:g} standard deviations"]
+        lines += [f"    {at.size(term):>4} {_section(term, 'term')}" for term in seen.terms]
+    lines += [f"  action of {at.values} values: {_section(at.action, 'kind')}"]
+    if at.joints:
         lines += ["  joints, in order, with the default pose [rad]"]
-        lines += [f"    {name:<16} {angle:8.3f}" for name, angle in poses]
+        lines += [f"    {name:<16} {angle:8.3f}" for name, angle in zip(at.joints, at.pose, strict=True)]
+    if ranges := at.commands.ranges:
         lines += ["  command ranges: lowest, highest, change per second"]
-        lines += ["    {:<16} {:8.3g} {:8.3g} {:8.3g}".format(name, *limits) for name, limits in ranges]
-        if card.envelope:
-            lines += ["  command envelope: lowest and highest of the other fields at each vx, linear between"]
-            lines += [f"  {line}" for line in card.envelope.lines()]
+        lines += ["    {:<16} {:8.3g} {:8.3g} {:8.3g}".format(name, *msgspec.structs.astuple(ranges[name]))
+                  for name in SETPOINT_FIELDS if name in ranges]  # fmt: skip
+    if at.commands.envelope:
+        lines += ["  command envelope: lowest and highest of the other fields at each vx, linear between"]
+        lines += [f"  {line}" for line in at.commands.envelope.lines()]
     return lines + (["  training", *_tree(card.training, indent="    ")] if card.training else [])
+
+
+def _section(section: msgspec.Struct, kind: str) -> str:
+    """Format a term or an action: its kind, then the settings that differ from the defaults."""
+    facts = msgspec.to_builtins(section)
+    settings = (f"{name} {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}"
+                for name, value in facts.items() if name != kind)  # fmt: skip
+    return "; ".join([facts[kind], *settings])
 
 
 def _tree(facts: dict[str, Any], indent: str) -> list[str]:

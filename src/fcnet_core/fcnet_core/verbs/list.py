@@ -46,8 +46,9 @@ def models() -> dict[str, str]:
     """Describe the shipped policies."""
     cards = {name: load_model(name).card for name in shipped_names()}
     return {
-        name: f"{card.robot}, {card.policy_type}, {card.config.parameters:,} parameters, {card.control_rate:g} Hz"
+        name: f"{at.name}, {card.policy_type}, {card.config.parameters:,} parameters, {at.rate:g} Hz"
         for name, card in cards.items()
+        for at in [card.interface]
     }
 
 

@@ -70,7 +70,7 @@ def test_it_names_its_folder_and_writes_all_of_the_run_there(folder: Path, capsy
     printed = capsys.readouterr().out
     assert f"training into {FIRST}" in printed and f"wrote {FIRST}/last.safetensors" in printed
     card = last().card
-    assert card.robot == "aliengo" and card.training["settings"]["seed"] == 5 and card.training["steps"] == 40
+    assert card.interface.name == "aliengo" and card.training["settings"]["seed"] == 5 and card.training["steps"] == 40
     files = sorted(path.name for path in FIRST.iterdir())
     assert files.pop(1).startswith("events.out.tfevents.")
     assert files == ["best.safetensors", "last.safetensors", "metrics.csv", "run.json", "settings.yaml"]

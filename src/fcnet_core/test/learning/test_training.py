@@ -222,7 +222,7 @@ def test_the_card_says_how_the_policy_came_about_and_the_policy_starts_the_next_
     save_model(run.policy("fcnet train ..."), tmp_path / "policy.safetensors")
     policy = load_model(tmp_path / "policy.safetensors")
     training = policy.card.training
-    assert policy.card.robot == "aliengo" and policy.card.control_rate == 50.0
+    assert policy.card.interface.name == "aliengo" and policy.card.interface.rate == 50.0
     assert training["steps"] == 40 and training["settings"]["seed"] == 0
     assert training["data"][0]["steps"] == 2 * 6 * 120 and training["data"][0]["weight"] == 1.0
     assert training["held_out_error"] == run.trainer.progress.held_out_error
@@ -246,7 +246,7 @@ def test_a_policy_accepts_the_commands_that_its_data_hold(tiny_config: TrainConf
     observation[..., LAYOUT["command"].start + 3] = np.linspace(-0.1, 0.0, 20)[:, None]
     writer.add({}, observation=observation, action=np.zeros((20, 200, 12)), first=np.zeros((20, 200)))
     run = Imitation(with_settings(tiny_config, data=[str(tmp_path / "driven")]))
-    envelope = run.policy("").card.envelope
+    envelope = run.policy("").card.interface.commands.envelope
     assert envelope is not None
     assert (envelope.vx[0], envelope.vx[-1]) == pytest.approx((-0.2, 0.8), abs=0.2)
     assert envelope.outermost["height"] == pytest.approx((-0.1, 0.0), abs=0.05)
@@ -287,7 +287,7 @@ def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config:
     run = finished(Imitation(with_settings(tiny_config, **settings)))
     save_model(run.policy(""), tmp_path / "policy.safetensors")
     policy = load_policy(tmp_path / "policy.safetensors")
-    assert policy.model.card.robot == "pendulum" and policy.step(np.zeros(5)).shape == (2,)
+    assert policy.model.card.interface.name == "pendulum" and policy.step(np.zeros(5)).shape == (2,)
     assert main(["info", str(tmp_path / "policy.safetensors")]) == 0
     with pytest.raises(FcnetError, match=r"network's observation is float32 of shape \(70,\)"):
         Imitation(with_settings(tiny_config, data=[str(tmp_path / "task")]))

@@ -35,7 +35,7 @@ def test_a_foreign_caller_of_the_onnx_file_gets_the_policy(config, tmp_path) -> 
     proto = onnx.load(file)
     onnx.checker.check_model(proto, full_check=True)
     metadata = {entry.key: entry.value for entry in proto.metadata_props}
-    assert json.loads(metadata[METADATA_ENTRY])["joint_names"] == list(model.card.joint_names)
+    assert json.loads(metadata[METADATA_ENTRY])["interface"]["joints"] == list(model.card.interface.joints)
     assert metadata["fingerprint"] == model.fingerprint
     assert {opset.domain for opset in proto.opset_import} == {""}
     session = onnxruntime.InferenceSession(str(file))

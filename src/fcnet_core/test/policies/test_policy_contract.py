@@ -208,7 +208,7 @@ def test_no_targets_are_given_from_a_bad_observation_until_a_step_succeeds(
     limiters = [JointLimiter(load_robot("aliengo"), 1.0 / control_rate) for _ in range(2)]
     runners = [PolicyRunner(load_policy(model, runtime), model.command_shaper(), limiter) for limiter in limiters]
     walking = np.array([0.5, *np.zeros(8)])
-    for _ in range(round(control_rate / model.card.control_rate) * steps_before):
+    for _ in range(round(control_rate / model.card.interface.rate) * steps_before):
         for runner in runners:
             runner.take_command(walking)
             runner.targets(standing())

@@ -108,10 +108,10 @@ def _drift(data: Dataset, against: Path) -> dict[str, Any]:
     card = model.card
     mean, std = model.scales["observation_mean"], model.scales["observation_std"]
     own = observation_scales(data.statistics, manifest.arrays, manifest.arrays)
-    same_task = (card.robot, card.control_rate) == (manifest.robot, manifest.control_rate)
+    same_task = (card.interface.name, card.interface.rate) == (manifest.robot, manifest.control_rate)
     if not same_task or mean.shape != own["observation_mean"].shape:
         raise FcnetError(
-            f"{against} is of {card.robot} at {card.control_rate:g} Hz, the data are of {manifest.robot} at "
+            f"{against} is of {card.interface.name} at {card.interface.rate:g} Hz, the data are of {manifest.robot} at "
             f"{manifest.control_rate:g} Hz; compare with a policy of the same robot, rate and observations"
         )
     shift, ratio = (own["observation_mean"] - mean) / std, own["observation_std"] / std

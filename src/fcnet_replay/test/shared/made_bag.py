@@ -113,7 +113,7 @@ class MadeBag:
         if self.model is None:
             names, pose = self.robot.joint_names[::-1], self.robot.stand_pose[::-1] + self.error
             return [_targets(time, pose, names) for time in np.arange(0.02, self.seconds, 0.02).tolist()]
-        policy, period = load_policy(self.model), 1.0 / self.model.card.control_rate
+        policy, period = load_policy(self.model), 1.0 / self.model.card.interface.rate
         shaper = self.model.command_shaper()
         orientation = np.array(list(_quaternion(self.roll).values()))
         times, last, sent_at = self.state_times(), self.robot.stand_pose, 0.001

@@ -35,9 +35,9 @@ class TeacherExpert:
 
     def __init__(self, model: PolicyModel, robot: Robot, shaper: CommandShaper, limiter: JointLimiter) -> None:
         teacher_config(model)
-        if model.card.robot != robot.name:
+        if model.card.interface.name != robot.name:
             advice = f"choose a teacher of the {robot.name}, see models/teachers"
-            raise SimulationError(f"this is a teacher of the {model.card.robot}; {advice}")
+            raise SimulationError(f"this is a teacher of the {model.card.interface.name}; {advice}")
         # Twice the robots of shaper and limiter: each and its mirror image.
         self._runner = PolicyRunner(load_policy(model, batch=2 * len(limiter.last)), shaper, limiter)
 

@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
     model = load_model(args.model) if args.model else None
     teacher = load_model(args.teacher) if args.teacher else None
     given = model or teacher
-    robot = load_robot(args.robot or (given.card.robot if given else "aliengo"))
+    robot = load_robot(args.robot or (given.card.interface.name if given else "aliengo"))
     if model:
         check_walks_here(model, robot)
     chosen = _chosen(robot, args.scenarios, args.list)

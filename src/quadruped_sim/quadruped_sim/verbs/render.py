@@ -109,7 +109,7 @@ def _trajectory(args: argparse.Namespace) -> Trajectory:
         raise SimulationError(f"there is no start {args.start!r}; choose one of {', '.join(starts)}")
     terrain, phases = named_terrain(args.terrain), [parse_phase(text) for text in args.commands]
     model = load_model(args.model)
-    robot = load_robot(model.card.robot)
+    robot = load_robot(model.card.interface.name)
     check_walks_here(model, robot)
     trajectory = trajectory_of_policy(robot, model, terrain, phases, starts[args.start])
     return trajectory.part(args.begin, args.seconds)

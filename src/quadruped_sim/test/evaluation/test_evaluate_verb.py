@@ -201,7 +201,7 @@ def test_a_cards_head_is_the_one_that_is_written_of_its_table_and_has_its_figure
     met, total, share = re.findall(r"(\d+) of (\d+) scenarios meet .* ([\d.]+)% of the expert's", text)[0]
     assert (len(rows), found[ALL]) == (int(total), {"met": int(met), "return": float(share)})
     card = load_model(name).card
-    assert text.startswith(head(name, [card.robot, card.policy_type], rows, float(share) / 100))
+    assert text.startswith(head(name, [card.interface.name, card.policy_type], rows, float(share) / 100))
 
 
 def test_what_was_not_measured_is_left_out() -> None:

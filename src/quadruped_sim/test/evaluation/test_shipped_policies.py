@@ -44,7 +44,7 @@ def is_teacher(name):
 
 
 def observations_key(name, model):
-    return f"{'teacher' if is_teacher(name) else 'policy'} {model.card.robot}"
+    return f"{'teacher' if is_teacher(name) else 'policy'} {model.card.interface.name}"
 
 
 def targets(model, observations, batch=None):
@@ -89,10 +89,10 @@ def measure_walks():
         for name, path in MODELS.items():
             model = load_model(path)
             subject = {"teacher" if is_teacher(name) else "model": model}
-            known = scenarios(load_robot(model.card.robot))
+            known = scenarios(load_robot(model.card.interface.name))
             for key in SCENARIOS:
                 scenario = replace(known[key], seconds=SECONDS)
-                trial = Trial(model.card.robot, scenario, seed=0, number=0, size=EPISODES, **subject)
+                trial = Trial(model.card.interface.name, scenario, seed=0, number=0, size=EPISODES, **subject)
                 parts[name, key] = scenario, pool.submit(trial.run)
         for (name, key), (scenario, episodes) in parts.items():
             score = score_of(scenario, episodes.result())
@@ -124,7 +124,7 @@ def observed_walk(robot):
 def record_targets():
     kept = dict(np.load(TARGETS)) if TARGETS.exists() else {}
     models = {name: load_model(path) for name, path in MODELS.items()}
-    for robot in {model.card.robot for model in models.values()}:
+    for robot in {model.card.interface.name for model in models.values()}:
         if f"policy {robot}" not in kept:
             kept[f"policy {robot}"], kept[f"teacher {robot}"] = observed_walk(load_robot(robot))
     for name, model in models.items():
