@@ -35,7 +35,7 @@ from fcnet_replay.run import (
     StepRecord,
     TargetRecord,
 )
-from fcnet_replay.topic_map import MODES, OWN, PoseSource, TopicMap, TopicSource, VelocitySource
+from fcnet_replay.topic_map import MODES, OWN, SOURCES, TopicMap, TopicSource
 
 ENOUGH = 256 * 2**10  # [bytes] decoded at a time: they stay in the cache
 LARGEST = 1e12  # of any number; larger ones are damage
@@ -60,9 +60,9 @@ def read_run(
     notes, commanders = bag.notes, load_remote_map().sources
     namespace = (notes.namespace if namespace is None else namespace).strip("/")
     sources: dict[str, TopicSource] = {
-        **{commander.velocity: VelocitySource(commander.velocity) for commander in commanders},
-        **{commander.pose: PoseSource(commander.pose) for commander in commanders},
-        **topic_map.sources(),
+        **{commander.velocity: SOURCES[names.CMD_VEL.name](commander.velocity) for commander in commanders},
+        **{commander.pose: SOURCES[names.CMD_POSE.name](commander.pose) for commander in commanders},
+        **topic_map,
     }
     definitions, joints = bag.contents.definitions, joint_names or notes.joint_names
     readers = {

@@ -1,17 +1,14 @@
-"""Maps the topics and fields of a bag to the robot's quantities. Foreign bags have their own map, see config/bags/.
-
-A source reads the quantities (N, size) or (N,) of one record from messages of one structure. Optional ones are NaN if
-the messages lack them.
-"""
+"""Maps the topics and fields of a bag to the robot's quantities. Foreign bags have their own map, see config/bags/."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, defstruct, structs
 
 from fcnet_core import names
 from fcnet_core.arrays import Array
@@ -22,27 +19,95 @@ from fcnet_core.rotation import xyzw_from_wxyz
 from fcnet_replay.bags.message_columns import Columns
 
 Text = Annotated[str, Meta(min_length=1)]
-FieldPath = Text  # such as `motor_state[].q` for the q of every motor
-Quaternion = Literal["xyzw", "wxyz"]  # the order of its numbers
 FILE = "topic map"
 MODES = tuple(mode.value for mode in names.Mode)
 AXES = "xyzw"
 
 
-class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
-    """topic: relative to the namespace unless it starts with a slash."""
+class Quantity(NamedTuple):
+    """A quantity of a record: its kind and the default path of its field; NaN if it is optional and missing.
 
+    kind: the number of values, or "joints" (one value for each), "quaternion", "mode" (a text as its index in MODES).
+    A path such as `motor_state[].q` is the q of every motor.
+    """
+
+    kind: int | Literal["joints", "quaternion", "mode"]
+    path: str
+    optional: bool = False
+
+
+# The quantities of each record of a robot; the first four have a stamp. Targets without stiffness ask for damping.
+QUANTITIES: dict[str, dict[str, Quantity]] = {
+    names.JOINT_STATES.name: {
+        "position": Quantity("joints", "position"),
+        "velocity": Quantity("joints", "velocity"),
+        "effort": Quantity("joints", "effort", optional=True),
+    },
+    names.IMU.name: {
+        "orientation": Quantity("quaternion", "orientation"),
+        "angular_velocity": Quantity(3, "angular_velocity"),
+        "linear_acceleration": Quantity(3, "linear_acceleration", optional=True),
+    },
+    names.JOINT_TRAJECTORY.name: {
+        "position": Quantity("joints", "points[0].positions", optional=True),
+        "stiffness": Quantity("joints", "", optional=True),
+    },
+    names.ODOM.name: {
+        "position": Quantity(3, "pose.pose.position"),
+        "orientation": Quantity("quaternion", "pose.pose.orientation"),
+        "velocity": Quantity(3, "twist.twist.linear"),
+        "angular_velocity": Quantity(3, "twist.twist.angular"),
+    },
+    names.CMD_VEL.name: {
+        "forward": Quantity(1, "linear.x"),
+        "sideways": Quantity(1, "linear.y"),
+        "yaw_rate": Quantity(1, "angular.z"),
+    },
+    names.CMD_POSE.name: {"height": Quantity(1, "position.z"), "orientation": Quantity("quaternion", "orientation")},
+    "mode": {"mode": Quantity("mode", "data")},
+    "policy_step": {"step": Quantity(SIZE, "data")},
+}
+STAMPED = tuple(QUANTITIES)[:4]
+
+
+class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where messages hold the quantities of one record; SOURCES adds the path of each.
+
+    topic: relative to the namespace unless it starts with a slash; quaternion: order of its numbers.
+    """
+
+    record: ClassVar[str]
     topic: Text
+    quaternion: Literal["xyzw", "wxyz"] = "xyzw"
 
     def joint_names(self, columns: Columns) -> tuple[str, ...]:
-        """Return the robot's names of the joints in the messages."""
+        """Return the robot's names of the joints in the messages; empty for a record without joints."""
         return ()
 
     def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        """Return the quantities of the messages by name; `joints`: names in the order of the columns of arrays.
+        """Return the quantities (N, size) or (N,) of the messages by name; `joints`: names of the columns of arrays.
 
         Raises ReplayError if the messages are unusable.
         """
+        found = {"stamp": _stamp(columns)} if self.record in STAMPED else {}
+        for name, quantity in QUANTITIES[self.record].items():
+            path = getattr(self, name)
+            if quantity.kind == "joints":
+                found |= {name: self.of_joints(columns, path, joints, quantity.optional)} if path else {}
+            elif quantity.kind == "mode":
+                found[name] = _mode(columns, path)
+            elif quantity.kind == "quaternion":
+                values = _vector(columns, path, 4)
+                found[name] = xyzw_from_wxyz(values) if self.quaternion == "wxyz" else values
+            else:
+                values = _vector(columns, path, quantity.kind, quantity.optional)
+                found[name] = values[:, 0] if quantity.kind == 1 else values
+        if (stiffness := found.pop("stiffness", None)) is not None:
+            found["position"] = np.where(stiffness > 0, found["position"], np.nan)
+        return found
+
+    def of_joints(self, columns: Columns, path: str, joints: tuple[str, ...], optional: bool) -> Array:
+        """Return the values (N, J) of a field for `joints`."""
         raise NotImplementedError
 
 
@@ -52,7 +117,7 @@ class JointSource(TopicSource, frozen=True):
     """
 
     joints: list[str] | dict[str, str] = {}
-    names: FieldPath = "name"
+    names: Text = "name"
 
     def __post_init__(self) -> None:
         if repeated := sorted({joint for joint in self.joints if list(self.joints).count(joint) > 1}):
@@ -64,154 +129,57 @@ class JointSource(TopicSource, frozen=True):
         ours = {theirs: name for name, theirs in self.joints.items()}
         return tuple(ours.get(name, name) for name in columns.texts.get(self.names, []))
 
-    def values(self, columns: Columns, path: FieldPath, joints: tuple[str, ...], optional: bool = False) -> Array:
-        """Return the values (N, J) of a field for `joints`; NaN if they are optional and missing."""
-        names = self.joint_names(columns)
-        if missing := [joint for joint in joints if joint not in names]:
+    def of_joints(self, columns: Columns, path: str, joints: tuple[str, ...], optional: bool) -> Array:
+        named = self.joint_names(columns)
+        if missing := [joint for joint in joints if joint not in named]:
             raise ReplayError(f"they lack {', '.join(missing)}")
-        order = [names.index(joint) for joint in joints]
+        order = [named.index(joint) for joint in joints]
         values = _numbers(columns, path)
         if optional and not values.size:
             return np.full((len(columns.rows), len(joints)), np.nan)
         count = values.shape[1]
-        if count <= max(order, default=-1) or not (isinstance(self.joints, list) or count == len(names)):
+        if count <= max(order, default=-1) or not (isinstance(self.joints, list) or count == len(named)):
             raise ReplayError(f"their field {path} has {count} values, not one for each joint")
         return values[:, order]
 
 
-class JointStateSource(JointSource, frozen=True):
-    """Source of joint_states."""
-
-    position: FieldPath = "position"
-    velocity: FieldPath = "velocity"
-    effort: FieldPath = "effort"
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        return {
-            "stamp": _stamp(columns),
-            "position": self.values(columns, self.position, joints),
-            "velocity": self.values(columns, self.velocity, joints),
-            "effort": self.values(columns, self.effort, joints, optional=True),
-        }
+def _source(record: str, base: type[TopicSource]) -> type[TopicSource]:
+    paths = [(name, Text, quantity.path) for name, quantity in QUANTITIES[record].items()]
+    source = defstruct("TopicSource", paths, bases=(base,), namespace={"record": record}, frozen=True)
+    return cast("type[TopicSource]", source)
 
 
 class TargetSource(JointSource, frozen=True):
-    """Source of joint_trajectory. Damping targets have no position, or no stiffness if messages have such a field."""
+    """A JointSource with another default."""
 
-    names: FieldPath = "joint_names"
-    position: FieldPath = "points[0].positions"
-    stiffness: FieldPath | None = None
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        position = self.values(columns, self.position, joints, optional=True)
-        if self.stiffness is not None:
-            position = np.where(self.values(columns, self.stiffness, joints) > 0, position, np.nan)
-        return {"stamp": _stamp(columns), "position": position}
+    names: Text = "joint_names"
 
 
-class ImuSource(TopicSource, frozen=True):
-    """Source of imu/data."""
-
-    orientation: FieldPath = "orientation"
-    quaternion: Quaternion = "xyzw"
-    angular_velocity: FieldPath = "angular_velocity"
-    linear_acceleration: FieldPath = "linear_acceleration"
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        return {
-            "stamp": _stamp(columns),
-            "orientation": _orientation(columns, self.orientation, self.quaternion),
-            "angular_velocity": _vector(columns, self.angular_velocity, 3),
-            "linear_acceleration": _vector(columns, self.linear_acceleration, 3, optional=True),
-        }
-
-
-class OdometrySource(TopicSource, frozen=True):
-    """Source of odom."""
-
-    position: FieldPath = "pose.pose.position"
-    orientation: FieldPath = "pose.pose.orientation"
-    quaternion: Quaternion = "xyzw"
-    velocity: FieldPath = "twist.twist.linear"
-    angular_velocity: FieldPath = "twist.twist.angular"
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        return {
-            "stamp": _stamp(columns),
-            "position": _vector(columns, self.position, 3),
-            "orientation": _orientation(columns, self.orientation, self.quaternion),
-            "velocity": _vector(columns, self.velocity, 3),
-            "angular_velocity": _vector(columns, self.angular_velocity, 3),
-        }
-
-
-class VelocitySource(TopicSource, frozen=True):
-    """Source of cmd_vel, a Twist or TwistStamped."""
-
-    forward: FieldPath = "linear.x"
-    sideways: FieldPath = "linear.y"
-    yaw_rate: FieldPath = "angular.z"
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        return {name: _vector(columns, getattr(self, name), 1)[:, 0] for name in ("forward", "sideways", "yaw_rate")}
-
-
-class PoseSource(TopicSource, frozen=True):
-    """Source of cmd_pose."""
-
-    height: FieldPath = "position.z"
-    orientation: FieldPath = "orientation"
-    quaternion: Quaternion = "xyzw"
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        orientation = _orientation(columns, self.orientation, self.quaternion)
-        return {"height": _vector(columns, self.height, 1)[:, 0], "orientation": orientation}
-
-
-class ModeSource(TopicSource, frozen=True):
-    """Source of controller/mode, as indices into MODES."""
-
-    mode: FieldPath = "data"
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        texts = columns.texts.get(self.mode, [])
-        if len(texts) != 1 or texts[0] not in MODES:
-            raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
-        return {"mode": np.full(len(columns.rows), float(MODES.index(texts[0])))}
-
-
-class StepSource(TopicSource, frozen=True):
-    """Source of controller/policy_step, see fcnet_core/observation.py."""
-
-    step: FieldPath = "data"
-
-    def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
-        return {"step": _vector(columns, self.step, SIZE)}
-
-
-class TopicMap(Struct, frozen=True, forbid_unknown_fields=True, rename={"imu_data": names.IMU.name}):
-    """The sources of a robot's records; the defaults are those of the suite's bags."""
-
-    joint_states: JointStateSource = JointStateSource(names.JOINT_STATES.name)
-    imu_data: ImuSource = ImuSource(names.IMU.name)
-    joint_trajectory: TargetSource = TargetSource(names.JOINT_TRAJECTORY.name)
-    cmd_vel: VelocitySource = VelocitySource(names.CMD_VEL.name)
-    cmd_pose: PoseSource = PoseSource(names.CMD_POSE.name)
-    odom: OdometrySource = OdometrySource(names.ODOM.name)
-    mode: ModeSource = ModeSource(names.MODE.of(names.CONTROLLER).name)
-    policy_step: StepSource = StepSource(names.POLICY_STEP.of(names.CONTROLLER).name)
-
-    def sources(self) -> dict[str, TopicSource]:
-        """Return the sources by their names in a map."""
-        return {field.encode_name: getattr(self, field.name) for field in structs.fields(self)}
-
-
-OWN = TopicMap()
+SOURCES = {record: _source(record, TopicSource) for record in QUANTITIES} | {
+    names.JOINT_STATES.name: _source(names.JOINT_STATES.name, JointSource),
+    names.JOINT_TRAJECTORY.name: _source(names.JOINT_TRAJECTORY.name, TargetSource),
+}
+TopicMap = Mapping[str, TopicSource]  # by record
+OWN: TopicMap = {
+    **{record: source(record) for record, source in SOURCES.items()},
+    "mode": SOURCES["mode"](names.MODE.of(names.CONTROLLER).name),
+    "policy_step": SOURCES["policy_step"](names.POLICY_STEP.of(names.CONTROLLER).name),
+}
+_FILE = defstruct(  # a map as a YAML file
+    "TopicMap",
+    [(record.replace("/", "_"), source, OWN[record]) for record, source in SOURCES.items()],
+    rename={"imu_data": names.IMU.name},
+    forbid_unknown_fields=True,
+)
 
 
 def load_topic_map(path: str | Path) -> TopicMap:
-    """Read a map by its path, or one of config/bags/ by its name. Raises FcnetError if it is unusable."""
-    return read_settings(preset(path, "bags", FILE), TopicMap, FILE)
+    """Read a map by its path, or one of config/bags/ by its name; records that it lacks are as in the suite's bags.
+
+    Raises FcnetError if it is unusable.
+    """
+    given = read_settings(preset(path, "bags", FILE), _FILE, FILE)
+    return {field.encode_name: getattr(given, field.name) for field in structs.fields(_FILE)}
 
 
 def _stamp(columns: Columns) -> Array:
@@ -223,13 +191,14 @@ def _stamp(columns: Columns) -> Array:
     return np.where(stamp > 0, stamp, np.nan)
 
 
-def _orientation(columns: Columns, path: FieldPath, quaternion: Quaternion) -> Array:
-    """Return quaternions (N, 4) x, y, z, w."""
-    values = _vector(columns, path, 4)
-    return xyzw_from_wxyz(values) if quaternion == "wxyz" else values
+def _mode(columns: Columns, path: str) -> Array:
+    texts = columns.texts.get(path, [])
+    if len(texts) != 1 or texts[0] not in MODES:
+        raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
+    return np.full(len(columns.rows), float(MODES.index(texts[0])))
 
 
-def _vector(columns: Columns, path: FieldPath, size: int, optional: bool = False) -> Array:
+def _vector(columns: Columns, path: str, size: int, optional: bool = False) -> Array:
     """Return vectors (N, size) of an array field, or of a message with fields x, y, z, w; NaN if it is optional and
     missing.
     """
@@ -243,7 +212,7 @@ def _vector(columns: Columns, path: FieldPath, size: int, optional: bool = False
     return values
 
 
-def _numbers(columns: Columns, path: FieldPath) -> Array:
+def _numbers(columns: Columns, path: str) -> Array:
     """Return the numbers (N, count) of a path, in which [] is every element of a sequence; (N, 0) without such a field.
     A TwistStamped has the fields of a Twist under `twist`.
     """

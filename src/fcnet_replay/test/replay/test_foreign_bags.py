@@ -114,7 +114,7 @@ def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -
 
 def test_every_map_that_is_shipped_can_be_read() -> None:
     for path in MAPS.glob("*.yaml"):
-        assert load_topic_map(path).policy_step.topic == "controller/policy_step"
+        assert load_topic_map(path)["policy_step"].topic == "controller/policy_step"
 
 
 def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
