@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fcnet_core.bench.eager import PublishedStep
-from fcnet_core.bench.steps import observations, stepping
+from fcnet_core.bench.steps import Form, observations, stepping
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Pace, Timing, interleave
 from fcnet_core.model_file import PolicyModel
@@ -22,14 +22,14 @@ from fcnet_core.policies import PolicyConfig
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.transformer import TransformerConfig
-from fcnet_core.policy import Policy, load_policy
+from fcnet_core.policy import load_policy
 from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
 from papers.shared import pace_of, parser, run, untrained, write
 
 SUBJECT = "FCNet"
 RUNTIMES = ("eager", "suite")  # the latter: compiled for FCNet and the Transformer, ONNX Runtime for RetNet
 TRIAL = Pace(5, 10)  # to choose the faster of two eager forms
-EAGER: dict[str, list[Callable[[PolicyModel], Policy]]] = {
+EAGER: dict[str, list[Callable[[PolicyModel], Form]]] = {
     "fcnet": [PublishedStep, FilterStep],
     "transformer": [TransformerStep],
     "retnet": [RetNetStep],
@@ -70,7 +70,7 @@ SWEEPS = {
 }
 
 
-def fastest_eager(model: PolicyModel) -> Policy:
+def fastest_eager(model: PolicyModel) -> Form:
     """Return the faster eager form: which form of FCNet is faster depends on n, m and width."""
     forms = {str(index): form(model) for index, form in enumerate(EAGER[model.card.policy_type])}
     timing = interleave({name: stepping(form, observations(model)) for name, form in forms.items()}, TRIAL)
@@ -79,7 +79,7 @@ def fastest_eager(model: PolicyModel) -> Policy:
 
 def time_value(sweep: Sweep, value: int, pace: Pace) -> Timing:
     """Time all sides and runtimes, called "SIDE, RUNTIME", in turn at one value."""
-    policies: dict[str, Policy] = {}
+    policies: dict[str, Form] = {}
     for side, config_of in sweep.sides.items():
         model = untrained(config_of(value))
         policies |= {f"{side}, eager": fastest_eager(model), f"{side}, suite": load_policy(model)}

@@ -21,7 +21,7 @@ class ControllerParameters(RecorderParameters):
 
     robot: str = parameter("aliengo", "robot to control: the name of a file in config/robots")
     policy: str = parameter("", "model file of the policy; empty for the one shipped for this robot", check=load_model)
-    runtime: str = parameter(
+    runtime: RuntimeName = parameter(  # noqa: RUF009 - a str, which ruff does not see
         "auto", "runtime of the policy; auto is numba if the policy has a compiled step", choices=get_args(RuntimeName)
     )
     control_rate: float = parameter(

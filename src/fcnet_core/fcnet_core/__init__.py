@@ -1,21 +1,55 @@
 """Policies for legged robots: network, training, real-time runtimes, model files and datasets. No ROS, no simulator.
 
-policy = fcnet_core.load_policy("aliengo")    # a policy that ships with the suite, or the path of a model file
-action = policy.step(observation)             # (70,) -> joint position targets (12,) [rad], see observation.py
+>>> policy = load_policy("aliengo")  # a policy that ships with the suite, or the path of a model file
+>>> action = policy(numpy.zeros(70))  # (70,) -> joint position targets (12,) [rad], see docs/python.md
+
+Names of `__all__` are the public interface. They are imported at their first use, so `import fcnet_core` loads no
+library; only load_network and PolicyNetwork need torch.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fcnet_core.errors import FcnetError as FcnetError
+if TYPE_CHECKING:
+    from fcnet_core.errors import FcnetError, NonFiniteObservation, RefusedCommandError
+    from fcnet_core.model_file import PolicyCard, PolicyModel, load_model, save_model
+    from fcnet_core.policies import PolicyConfig, PolicyType
+    from fcnet_core.policies.network import PolicyNetwork, load_network
+    from fcnet_core.policy import LoadedPolicy, Policy, RuntimeName, load_policy
+    from fcnet_core.robot import Robot, load_robot
+
+__all__ = [
+    "FcnetError",
+    "LoadedPolicy",
+    "NonFiniteObservation",
+    "Policy",
+    "PolicyCard",
+    "PolicyConfig",
+    "PolicyModel",
+    "PolicyNetwork",
+    "PolicyType",
+    "RefusedCommandError",
+    "Robot",
+    "RuntimeName",
+    "load_model",
+    "load_network",
+    "load_policy",
+    "load_robot",
+    "save_model",
+]
 
 # Version of all packages of the suite: `python tools/check_packages.py --write` copies it to package.xml and setup.cfg.
 __version__ = "0.2.0"
 
-if TYPE_CHECKING:
-    from fcnet_core.model_file import load_model as load_model
-    from fcnet_core.policy import load_policy as load_policy
+_HOME = {
+    "errors": ("FcnetError", "NonFiniteObservation", "RefusedCommandError"),
+    "model_file": ("PolicyCard", "PolicyModel", "load_model", "save_model"),
+    "policies": ("PolicyConfig", "PolicyType"),
+    "policies.network": ("PolicyNetwork", "load_network"),
+    "policy": ("LoadedPolicy", "Policy", "RuntimeName", "load_policy"),
+    "robot": ("Robot", "load_robot"),
+}
 
 
 def counted(number: int, noun: str) -> str:
@@ -23,13 +57,14 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-_LAZY = {"load_policy": "fcnet_core.policy", "load_model": "fcnet_core.model_file"}
-
-
 def __getattr__(name: str) -> Any:
-    """Import load_policy and load_model at their first use, because most users of the package need neither."""
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_LAZY[name]), name)
+    for module, names in _HOME.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -247,6 +247,10 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
 
     Raises FcnetError if arrays do not fit the card or are not finite, or if the card is too long to be read again;
     OSError if writing fails.
+
+    >>> save_model(load_model("aliengo").in_half_precision(), "half.safetensors")
+    >>> load_policy("half.safetensors").step(np.zeros(70)).shape
+    (12,)
     """
     path = Path(path)
     name = f"the model for {path}"
@@ -308,6 +312,10 @@ def load_model(source: str | Path) -> PolicyModel:
     as "aliengo", or `hf://owner/name[@revision][/file]` on the Hugging Face hub.
 
     Raises FcnetError if it is missing, damaged, too new or inconsistent.
+
+    >>> model = load_model("aliengo")
+    >>> model.card.policy_type, model.card.config.parameters
+    ('fcnet', 787852)
     """
     path = model_path(source)
     name = f"model file {path}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,34 +23,42 @@ if TYPE_CHECKING:
 
 RuntimeName = Literal["auto", "numba", "onnx"]
 AnyObservation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # one array, or arrays by name
+PolicyState = Mapping[str, npt.NDArray[Any]]  # recurrent state by name, each array (B, ...); B is 1 for one robot
 LIBRARIES = {"numba": "numba", "onnx": "onnxruntime"}
 SINGLE = np.dtype(np.float32)
+STEPS = "steps_since_reset"
 
 
 class Policy(Protocol):
     """A policy with memory: one action per control period."""
 
-    def reset(self) -> None:
-        """Forget every past observation (a cold start)."""
+    def reset(self, mask: Mask | None = None) -> None:
+        """Forget every past observation (a cold start) of the robots in `mask` (batch,), or of all robots."""
 
     def step(self, observation: Single) -> Single:
         """Return the action for an observation, in a new array.
 
-        On a robot: joint position targets (12,) [rad] in JOINT_NAMES order for an observation (70,) of
-        observation.LAYOUT. Raises NonFiniteObservation, with the memory unchanged, if an entry is NaN or infinite.
+        On a robot: joint position targets (..., N) [rad] in the order of its joints. Raises NonFiniteObservation, with
+        the memory unchanged, if an entry is NaN or infinite.
         """
 
 
-class Runtime(Protocol):
+class Runtime(Policy, Protocol):
     """One step of an architecture, with its memory. LoadedPolicy checks observations before, except that a
     CompiledRuntime itself checks whether one vector is finite.
     """
 
-    def reset(self, mask: Mask | None = None) -> None:
-        """Forget the past of the robots in `mask` (batch,), or of all robots."""
+    def step(self, observation: Any) -> Single: ...
 
-    def step(self, observation: Any) -> Single:
-        """Return the action for a finite observation of the right shape, in a new array."""
+    @property
+    def state(self) -> PolicyState:
+        """The memory; arrays may be views."""
+
+    def restore(self, state: PolicyState) -> None:
+        """Continue from a copy of a `state` with the same names and shapes."""
+
+    def copy(self) -> Runtime:
+        """Return a runtime with the same weights and a copy of the memory."""
 
 
 class CompiledRuntime:
@@ -68,8 +77,8 @@ class CompiledRuntime:
 
         config, robots = model.card.config, batch or 1
         units = Units(**model.scales, clip=np.float32(model.card.observation_clip))
-        self.memory = compiled.memory
-        self._data: Any = StepData(units, compiled.weights, compiled.memory, compiled.scratch)
+        self._parts = (units, compiled.weights, compiled.memory, compiled.scratch)
+        self._data: Any = StepData(*self._parts)
         self._single, self._shape = batch is None, (robots, config.action)
         self._counts = np.zeros(robots, dtype=np.int64)
         observation = np.zeros((robots, config.observation), dtype=np.float32)
@@ -79,9 +88,26 @@ class CompiledRuntime:
         self.step(observation[0] if self._single else observation)
         self.reset()
 
+    @property
+    def state(self) -> PolicyState:
+        return {**self._parts[2]._asdict(), "steps": self._counts}
+
+    def restore(self, state: PolicyState) -> None:
+        for name, array in self.state.items():
+            array[...] = state[name]
+
+    def copy(self) -> CompiledRuntime:
+        from fcnet_core.policies.compiled_layers import StepData
+
+        other = copy.copy(self)
+        units, weights, memory, scratch = self._parts
+        other._parts = (units, weights, *copy.deepcopy((memory, scratch)))
+        other._counts, other._data = self._counts.copy(), StepData(*other._parts)
+        return other
+
     def reset(self, mask: Mask | None = None) -> None:
         robots = slice(None) if mask is None else mask
-        for array in (*self.memory, self._counts):
+        for array in self.state.values():
             array[robots] = 0
 
     def step(self, observation: Single) -> Single:
@@ -93,7 +119,12 @@ class CompiledRuntime:
 
 
 class LoadedPolicy:
-    """Policy of a model, for one robot, or for `batch` robots with a leading axis."""
+    """Policy of a model, for one robot, or for `batch` robots with a leading axis.
+
+    >>> policy = load_policy("aliengo")
+    >>> policy(np.zeros(70)).shape  # the same as policy.step
+    (12,)
+    """
 
     def __init__(self, model: PolicyModel, runtime: Runtime, batch: int | None = None) -> None:
         self.model = model
@@ -107,12 +138,49 @@ class LoadedPolicy:
         self._shape = (model.card.config.observation,) if compiled else None
         self._steps = np.zeros(() if batch is None else batch, dtype=np.int64)  # since the reset of each robot
 
+    @property
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """A copy of the recurrent state by name, each array (B, ...); B is 1 for one robot.
+
+        Assigning a state of a policy with the same model and runtime continues from there. Raises FcnetError if names
+        or shapes differ.
+
+        >>> one, many = load_policy("aliengo"), load_policy("aliengo", batch=3)
+        >>> action = one.step(np.ones(70))
+        >>> many.state = {name: np.repeat(array, 3, axis=0) for name, array in one.state.items()}
+        """
+        return {name: array.copy() for name, array in self._state().items()}
+
+    @state.setter
+    def state(self, state: PolicyState) -> None:
+        found, expected = ({name: array.shape for name, array in arrays.items()} for arrays in (state, self._state()))
+        if found != expected:
+            raise FcnetError(f"a state of this policy has {expected}, not {found}; use the same model and runtime")
+        self.runtime.restore(state)
+        if self._interval is not None:
+            self._steps[...] = state[STEPS].reshape(self._steps.shape)
+
+    def _state(self) -> PolicyState:
+        """Return the memory, and if it is cleared at intervals the steps since then."""
+        return {**self.runtime.state} | ({} if self._interval is None else {STEPS: np.atleast_1d(self._steps)})
+
+    def copy(self) -> LoadedPolicy:
+        """Return a policy with the same weights and a copy of the recurrent state; the two then run independently.
+
+        >>> policy = load_policy("aliengo")
+        >>> trial = policy.copy()
+        """
+        other = copy.copy(self)
+        other.runtime, other._steps = self.runtime.copy(), self._steps.copy()
+        return other
+
     def reset(self, mask: Mask | None = None) -> None:
         """Forget every past observation of the robots in `mask` (batch,), or of all robots."""
         self.runtime.reset(mask)
         self._steps[... if mask is None else mask] = 0
 
     def step(self, observation: AnyObservation) -> Single:
+        """Return the action (..., action) for an observation, see Policy; a mapping if there are several arrays."""
         if (  # the compiled step checks that it is finite; another call would take a twentieth of its time
             type(observation) is np.ndarray
             and observation.dtype is SINGLE
@@ -127,6 +195,8 @@ class LoadedPolicy:
                 self.reset(None if self.batch is None else full)
             self._steps += 1
         return self.runtime.step(checked)
+
+    __call__ = step
 
     def warm_up(self) -> None:
         """Run some steps, which compile code and fill caches, then reset."""
@@ -169,7 +239,7 @@ class _Checks:
 
 
 def load_policy(
-    source: str | Path | PolicyModel, runtime: RuntimeName | str = "auto", batch: int | None = None
+    source: str | Path | PolicyModel, runtime: RuntimeName = "auto", batch: int | None = None
 ) -> LoadedPolicy:
     """Load a policy for one robot or for `batch` robots.
 
@@ -177,6 +247,10 @@ def load_policy(
     `hf://owner/name[@revision][/file]` on the Hugging Face hub, or a loaded model.
     runtime: "auto" takes numba for a policy that has a compiled step if numba is installed, otherwise ONNX Runtime.
     Raises FcnetError if the file or the runtime cannot be used.
+
+    >>> policy = load_policy("aliengo", batch=2)
+    >>> policy.step(np.zeros((2, 70))).shape  # joint position targets [rad] of two robots
+    (2, 12)
     """
     if runtime not in get_args(RuntimeName):
         raise FcnetError(f"there is no runtime {runtime!r}; choose one of {', '.join(get_args(RuntimeName))}")

@@ -436,7 +436,12 @@ def per_joint(value: PerJoint, joints: Sequence[str], what: str) -> Array:
 
 
 def load_robot(name: str | Path) -> Robot:
-    """Read the robot called `name`, or the YAML file at that path. Raises FcnetError."""
+    """Read the robot called `name`, or the YAML file at that path. Raises FcnetError.
+
+    >>> robot = load_robot("aliengo")
+    >>> robot.joint_names[0], robot.stand_pose.shape
+    ('FR_hip_joint', (12,))
+    """
     path = Path(name) if str(name).endswith(".yaml") else ROBOT_FOLDER / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in ROBOT_FOLDER.glob("*.yaml")))

@@ -24,9 +24,9 @@ class RecordingPolicy:
         self.resets = 0
         self.fixed_action = None
 
-    def reset(self):
+    def reset(self, mask=None):
         self.resets += 1
-        self._policy.reset()
+        self._policy.reset(mask)
 
     def step(self, observation):
         self.observations.append(observation)

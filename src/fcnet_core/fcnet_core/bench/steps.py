@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from fcnet_core.bench.timing import Call, Pace, interleave
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies import policy_type
-from fcnet_core.policy import Policy, load_policy
+from fcnet_core.policy import load_policy
 
 AGREEMENT = 1e-4  # [rad] between forms in single precision: the state of the published form drifts
 HALF_AGREEMENT = 1e-2  # [rad] of the form in half precision, whose weights are rounded
@@ -21,9 +22,16 @@ OBSERVATIONS = 50
 ONNX, PUBLISHED, HALF = "ONNX Runtime", "published eager", "numba, fp16 weights"
 
 
-def forms(model: PolicyModel) -> dict[str, Policy]:
+class Form(Protocol):
+    """A policy of which only steps are timed."""
+
+    def step(self, observation: Single) -> Single:
+        """Return the action for an observation."""
+
+
+def forms(model: PolicyModel) -> dict[str, Form]:
     """Return the policy in every form, the reference of durations first: the published step for FCNet, else ONNX."""
-    published: dict[str, Policy] = {PUBLISHED: PublishedStep(model)} if model.card.policy_type == "fcnet" else {}
+    published: dict[str, Form] = {PUBLISHED: PublishedStep(model)} if model.card.policy_type == "fcnet" else {}
     policies = published | {ONNX: load_policy(model, "onnx")}
     if "numba" in policy_type(model.card.policy_type).runtimes:
         policies |= {"numba": load_policy(model, "numba"), HALF: load_policy(model.in_half_precision(), "numba")}
@@ -37,7 +45,7 @@ def observations(model: PolicyModel) -> Single:
     return seen
 
 
-def check_agreement(policies: Mapping[str, Policy], seen: Single) -> None:
+def check_agreement(policies: Mapping[str, Form], seen: Single) -> None:
     """Raise FcnetError unless all forms compute the actions of ONNX Runtime."""
     actions = {name: np.array([policy.step(row) for row in seen]) for name, policy in policies.items()}
     for name, action in actions.items():
@@ -60,7 +68,7 @@ def time_forms(model: PolicyModel, pace: Pace) -> ResultTable:
     return ResultTable(f"One step of a policy of type {model.card.policy_type}", columns, rows, how=str(pace))
 
 
-def stepping(policy: Policy, seen: Single) -> Call:
+def stepping(policy: Form, seen: Single) -> Call:
     """Return a call that steps the policy over the observations, again and again."""
     rows, step = list(seen), policy.step
     return lambda index: step(rows[index % len(rows)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import MeasuredState, assemble_observation
-from fcnet_core.policy import LoadedPolicy, Policy, load_policy
+from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import Robot
 
 COMPILED_FROM = 10_000  # steps; loading numba takes as long as so many steps of FCNet in ONNX Runtime
@@ -94,7 +93,7 @@ class PolicyRunner:
     def reset(self, mask: Mask | None = None) -> None:
         """Clear memory and commands of the robots in `mask` (batch,), or of all; bring their gait clocks to rest."""
         if self._policy is not None:
-            self._policy.reset() if mask is None else cast(LoadedPolicy, self._policy).reset(mask)
+            self._policy.reset(mask)
         self.shaper.reset(mask)
         self.command = self._for_limiter(self.shaper.command())
         if mask is None:

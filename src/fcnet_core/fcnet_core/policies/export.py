@@ -199,7 +199,8 @@ def _check(step: bytes, expected: ScaledStep, config: PolicyConfig) -> None:
     for batch in CHECKED_BATCHES:
         runtime = ExportedStep(model, batch)
         _, state = _random_inputs(expected, config, batch)
-        runtime.restore({name: array.numpy() for name, array in state.items()})
+        rings = {name for name in state if _is_ring(expected, name)}
+        runtime.restore({name: array.numpy().swapaxes(0, int(name in rings)) for name, array in state.items()})
         for _ in range(CHECKED_STEPS):
             observation, _ = _random_inputs(expected, config, batch)
             action, written = expected(observation, state)

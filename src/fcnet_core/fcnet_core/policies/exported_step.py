@@ -8,6 +8,7 @@ Weights and scales are bound by their names in the model file. export.py makes t
 
 from __future__ import annotations
 
+import copy
 import math
 import zlib
 from collections.abc import Mapping
@@ -129,16 +130,22 @@ class ExportedStep:
 
     @property
     def state(self) -> dict[str, Anything]:
-        """The memory by name, as the graph reads it."""
-        return self._replaced | {name: ring.rows for name, ring in self._rings.items()}
+        """The memory by name, each array (B, ...); rings (B, N, ...) are oldest first."""
+        return self._replaced | {name: ring.rows.swapaxes(0, 1) for name, ring in self._rings.items()}
 
     def restore(self, state: Mapping[str, Anything]) -> None:
         """Continue from a copy of a `state`."""
-        for name in self._replaced:
-            self._replaced[name] = np.array(state[name])
+        for name, array in self._replaced.items():
+            self._replaced[name] = np.array(state[name], array.dtype)
         for name, ring in self._rings.items():
-            for row in state[name]:
+            for row in state[name].swapaxes(0, 1):
                 ring.push(row)
+
+    def copy(self) -> ExportedStep:
+        """Return a runtime of the same session with a copy of the memory."""
+        other = copy.copy(self)
+        other._replaced, other._rings = copy.deepcopy((self._replaced, self._rings))
+        return other
 
     def reset(self, mask: Mask | None = None) -> None:
         robots = slice(None) if mask is None else mask

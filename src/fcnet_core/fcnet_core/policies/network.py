@@ -8,9 +8,14 @@ them.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
+
+from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.policies import policy_type
 
 State = dict[str, Tensor]
 
@@ -38,6 +43,25 @@ class PolicyNetwork(nn.Module):
     def zeros(self, *shape: int) -> Tensor:
         """Return zeros with type and device of the weights."""
         return next(self.parameters()).new_zeros(shape)
+
+
+def load_network(source: str | Path | PolicyModel) -> PolicyNetwork:
+    """Load the network of a policy with its weights, float32, in evaluation mode. source: as in load_policy.
+
+    It maps normalised observations to normalised actions: `load_model(source).normalisation` has `input` and `action`
+    to convert both. Raises FcnetError as load_model.
+
+    >>> network, scaling = load_network("aliengo"), load_model("aliengo").normalisation
+    >>> seen = torch.from_numpy(scaling.input(np.zeros((1, 50, 70), np.float32)))
+    >>> output, state = network(seen)  # (B, T, action), and the memory after the sequence
+    >>> scaling.action(output.detach().numpy()).shape  # [rad]
+    (1, 50, 12)
+    """
+    model = source if isinstance(source, PolicyModel) else load_model(source)
+    kind = policy_type(model.card.policy_type)
+    network: PolicyNetwork = kind.part(kind.network)(model.card.config)
+    network.load_state_dict({name: torch.tensor(weight) for name, weight in model.weights.items()})
+    return network.eval()
 
 
 def advanced(state: State, written: State) -> State:

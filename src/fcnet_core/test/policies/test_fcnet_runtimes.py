@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from policy_forms import every_form, network_of, steps_of_network
+from policy_forms import every_form, steps_of_network
 
 from fcnet_core.policies.export import exported_step
+from fcnet_core.policies.network import load_network
 from fcnet_core.policy import LoadedPolicy, load_policy
 
 STEPS = 100_000  # half an hour at 50 Hz
@@ -16,7 +17,7 @@ STEPS = 100_000  # half an hour at 50 Hz
 
 def spectra(policy: LoadedPolicy) -> np.ndarray:
     """Spectral states (L, m, d) of a compiled step, complex."""
-    parts = np.moveaxis(policy.runtime.memory.spectrum[0], 1, 3)  # (L, m, 2, d / LANES, LANES)
+    parts = np.moveaxis(policy.runtime.state["spectrum"][0], 1, 3)  # (L, m, 2, d / LANES, LANES)
     real, imaginary = np.moveaxis(parts.reshape(*parts.shape[:3], -1), 2, 0)[..., : policy.model.card.config.hidden]
     return real + 1j * imaginary
 
@@ -37,7 +38,7 @@ def test_the_spectra_are_those_of_the_published_network(golden) -> None:
         if step in golden.spectra:
             published = golden.spectra[step][:, 0]  # float32, with the errors of 200 float32 steps
             seen = torch.from_numpy(golden.observation[:1, :step])
-            _, state = network_of(golden.model)(seen)
+            _, state = load_network(golden.model)(seen)
             ours = (state["real"] + 1j * state["imaginary"])[0].numpy()
             for found in (spectra(policy), ours):
                 np.testing.assert_allclose(found, published, atol=1e-5 * np.abs(published).max(), rtol=0)
@@ -52,6 +53,6 @@ def test_after_half_an_hour_the_sliding_dft_is_that_of_its_window(small) -> None
     for observation in observations[-memory - 1 :]:
         action, expected = policy.step(observation), fresh.step(observation)
     np.testing.assert_allclose(action, expected, atol=1e-6, rtol=0)
-    oldest_first = np.roll(policy.runtime.memory.inputs[0], -(STEPS % config.window), axis=1).astype(np.float64)
+    oldest_first = np.roll(policy.runtime.state["inputs"][0], -(STEPS % config.window), axis=1).astype(np.float64)
     exact = np.fft.fft(oldest_first, axis=1)[:, : config.modes, : config.hidden]  # (L, m, d)
     assert np.abs(spectra(policy) - exact).max() < 1e-9

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 from msgspec import structs
-from policy_forms import forms_of, network_of, parallel, stepped
+from policy_forms import forms_of, parallel, stepped
 
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
@@ -21,7 +21,7 @@ from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_
 from fcnet_core.observation import MeasuredState
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policies.export import exported_step
-from fcnet_core.policies.network import advanced
+from fcnet_core.policies.network import advanced, load_network
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 
@@ -79,7 +79,7 @@ def test_the_config_names_the_weights_of_the_network(name) -> None:
 @torch.no_grad()
 def test_the_network_gives_the_same_for_a_whole_sequence_its_parts_and_its_steps(name) -> None:
     model = model_of(name)
-    network, window = network_of(model).double(), model.card.config.window
+    network, window = load_network(model).double(), model.card.config.window
     seen = torch.from_numpy(observations(model, 2 * STEPS)).double().unflatten(0, (2, STEPS))
     whole, _ = network(seen)
     for sizes in ((1, 2, 40, STEPS - 43), (window + 3, STEPS - window - 3)):
@@ -172,6 +172,25 @@ def test_a_batch_equals_single_robots_that_are_reset_at_different_times(name, ru
             singles[robot].reset()
         expected = [one.step(row) for one, row in zip(singles, seen, strict=True)]
         np.testing.assert_allclose(batch.step(seen), expected, atol=TOLERANCE, rtol=0)
+
+
+@every_runtime
+@pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
+def test_copies_and_batches_that_get_its_state_continue_as_a_policy(name, runtime, window_policy) -> None:
+    model = model_of(name)
+    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
+    policy, batch = load_policy(model, runtime), load_policy(model, runtime, BATCH)
+    seen = observations(model, 2 * model.card.config.window + 20)
+    for row in seen[:15]:
+        policy(row)
+    trial = policy.copy()
+    batch.state = {key: np.repeat(array, BATCH, axis=0) for key, array in policy.state.items()}
+    actions = [policy(row) for row in seen[15:]]
+    np.testing.assert_array_equal([trial(row) for row in seen[15:]], actions)
+    for row, action in zip(seen[15:], actions, strict=True):
+        np.testing.assert_allclose(batch(np.tile(row, (BATCH, 1))), [action] * BATCH, atol=TOLERANCE, rtol=0)
+    with pytest.raises(FcnetError):
+        policy.state = batch.state
 
 
 @every_runtime

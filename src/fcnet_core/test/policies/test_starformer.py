@@ -12,13 +12,14 @@ import torch
 import yaml
 from golden import read_arrays, sampled
 from msgspec import structs
-from policy_forms import every_form, loaded, model_of, network_of, noise, parallel, steps_of_network, untrained
+from policy_forms import every_form, loaded, model_of, noise, parallel, steps_of_network, untrained
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
 from fcnet_core.policies.body_transformer.graph import leg_graph
+from fcnet_core.policies.network import load_network
 from fcnet_core.policies.starformer import Group, StarformerConfig
 from fcnet_core.policies.starformer.image import ImageSizes, ImageStarformer
 from fcnet_core.policies.starformer.network import Starformer
@@ -149,7 +150,7 @@ every_image = pytest.mark.parametrize("path", sorted(DATA.glob("star*_img_*.xz")
 @every_vector
 def test_outputs_features_and_gradients_match_the_published_network(path) -> None:
     arrays, model = published_model(path)
-    network, seen = network_of(model), torch.from_numpy(arrays["observation"])
+    network, seen = load_network(model), torch.from_numpy(arrays["observation"])
     layers = features(network)
     output = torch.tanh(network(seen)[0])
     np.testing.assert_allclose(output.detach(), arrays["action_pred"], atol=SINGLE, rtol=0)
@@ -199,7 +200,7 @@ def test_the_image_form_matches_the_published_network(path) -> None:
 def test_a_prefix_has_the_published_actions(path) -> None:
     arrays, model = published_model(path)
     with torch.no_grad():
-        output, _ = network_of(model)(torch.from_numpy(arrays["observation"])[:, : int(arrays["prefix"])])
+        output, _ = load_network(model)(torch.from_numpy(arrays["observation"])[:, : int(arrays["prefix"])])
     np.testing.assert_allclose(np.tanh(output), arrays["action_pred_prefix"], atol=SINGLE, rtol=0)
 
 
@@ -285,7 +286,7 @@ def random_model(**sizes: object) -> PolicyModel:
 @pytest.mark.parametrize("window", [1, 5, 17, 40])
 def test_kept_tokens_are_the_whole_window_recomputed(connection, window) -> None:
     model = random_model(connection=connection, window=window, reward=3)
-    network, seen = network_of(model).double(), noise(model, 100)
+    network, seen = load_network(model).double(), noise(model, 100)
     with torch.no_grad():
         windows = [torch.from_numpy(seen[max(0, end - window) : end])[None].double() for end in range(1, 101)]
         expected = [network(one)[0][0, -1].numpy() for one in windows]

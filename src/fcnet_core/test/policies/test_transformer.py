@@ -10,12 +10,13 @@ import pytest
 import torch
 from golden import read_arrays
 from msgspec import structs
-from policy_forms import FORMS, every_form, model_of, network_of, noise, parallel, steps_of_network, untrained
+from policy_forms import FORMS, every_form, model_of, noise, parallel, steps_of_network, untrained
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import load_train_config
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.network import load_network
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policies.transformer.decision_transformer import DecisionTransformer
 from fcnet_core.policies.transformer.network import CausalTransformer
@@ -92,7 +93,7 @@ def test_the_preset_has_the_published_number_of_parameters() -> None:
 
 
 def test_outputs_and_gradients_match_the_published_network(published) -> None:
-    arrays, network = published.arrays, network_of(published.model)
+    arrays, network = published.arrays, load_network(published.model)
     output, _ = network(torch.from_numpy(arrays["par/obs"]).float())
     np.testing.assert_allclose(output.detach(), arrays["par/out"], atol=TOLERANCE, rtol=0)
     (output - torch.from_numpy(arrays["par/target"])).square().mean().backward()

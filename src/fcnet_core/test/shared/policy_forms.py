@@ -11,7 +11,7 @@ import torch
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.export import exported_step
-from fcnet_core.policies.network import PolicyNetwork, advanced
+from fcnet_core.policies.network import advanced, load_network
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 
@@ -46,15 +46,10 @@ def loaded(network: torch.nn.Module, weights: dict[str, np.ndarray]) -> torch.nn
     return network
 
 
-def network_of(model: PolicyModel) -> PolicyNetwork:
-    kind = policy_type(model.card.policy_type)
-    return loaded(kind.part(kind.network)(model.card.config), model.weights)
-
-
 @torch.no_grad()
 def parallel(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
     """The network in float64, over a whole sequence (T, observation)."""
-    return network_of(model).double()(torch.from_numpy(seen).double()[None])[0][0].numpy()
+    return load_network(model).double()(torch.from_numpy(seen).double()[None])[0][0].numpy()
 
 
 def noise(model: PolicyModel, *leading: int) -> np.ndarray:
@@ -83,7 +78,7 @@ FORMS: dict[str, Form] = {
 @torch.no_grad()
 def steps_of_network(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
     """The step that is exported, in float64."""
-    network = network_of(model).double()
+    network = load_network(model).double()
     state, outputs = network.cold(1), []
     for row in torch.from_numpy(seen).double():
         output, written = network.step(row[None], state)
