@@ -1,0 +1,94 @@
+"""The policy of docs/adding_a_policy.md, a package of its own, is trained, exported and run by the unchanged suite."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fcnet_core.learning.dataset import DatasetWriter, Manifest
+
+PAGE = Path(__file__).parents[4] / "docs" / "adding_a_policy.md"
+CONTRACT = Path(__file__).with_name("test_policy_contract.py")
+FILE = re.compile(r"^`(\S+)`, .*?:\n\n```\w+\n(.*?)```", re.MULTILINE | re.DOTALL)
+STEP = re.compile(r"    def step\(.*", re.DOTALL)
+BUILTIN_STEP = """    def step(self, observation, state):
+        features, last = self.gru(observation[:, None], state["hidden"][None])
+        return self.head(features[:, 0]), {"hidden": last[0]}
+"""
+USE = """
+import numpy, sys
+sys.modules["torch"] = None
+from fcnet_core import load_policy
+policy = load_policy("run")
+actions = [policy(numpy.ones(70)) for _ in range(2)]
+assert policy.model.card.policy_type == "gru" and (actions[0] != actions[1]).all()
+"""
+EXPORT = (
+    "from gru_policy import GRUConfig; from fcnet_core.policies.export import exported_step; exported_step(GRUConfig())"
+)
+Python = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def package(folder: Path, change: Callable[[str], str] = lambda text: text) -> Path:
+    """Install the package of the page, after a change to its text, and return the folder with its modules."""
+    for name, content in FILE.findall(change(PAGE.read_text())):
+        (folder / "gru" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "gru" / name).write_text(content)
+    install = ("-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", folder / "site")
+    subprocess.run([sys.executable, *install, folder / "gru"], check=True)
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
+    """A function that runs Python, with the package installed, in a folder of its own; its output."""
+    folder = tmp_path_factory.mktemp("adding")
+    site = package(folder)
+
+    def run(*arguments: str | Path, check: bool = True, site: Path = site) -> subprocess.CompletedProcess[str]:
+        paths = f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=os.environ | {"PYTHONPATH": paths},
+            check=check,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if not check else None,
+            text=True,
+        )
+
+    return run
+
+
+def test_the_policy_passes_the_contract_test_of_all_policies(python: Python) -> None:
+    assert " passed" in python("-m", "pytest", "-q", "-p", "no:cacheprovider", CONTRACT, "-k", "gru").stdout
+
+
+def test_it_is_trained_loaded_and_evaluated(python: Python, tmp_path: Path) -> None:
+    rng, first = np.random.default_rng(0), np.zeros((4, 160), dtype=bool)
+    first[:, 0] = True
+    writer = DatasetWriter(tmp_path / "data", Manifest("aliengo", 50.0, {"expert": "made up"}))
+    writer.write_shard(
+        0, {}, observation=rng.normal(size=(4, 160, 70)), action=rng.normal(size=(4, 160, 12)), first=first
+    )
+    (tmp_path / "gru.yaml").write_text("{base: imitation, policy_type: gru, epochs: 1}")
+    assert "gru" in python("-m", "fcnet_core.cli", "list", "policies").stdout
+    settings = ("--config", tmp_path / "gru.yaml", "--data", tmp_path / "data", "--out", "run")
+    python("-m", "fcnet_core.cli", "train", *settings, "--steps", "50")
+    python("-c", USE)
+    evaluate = ("evaluate", "run", "--scenarios", "flat", "--episodes", "2", "--no-fail")
+    assert "flat" in python("-m", "fcnet_core.cli", *evaluate).stdout
+
+
+def test_a_cell_that_the_exporter_writes_wrongly_is_rejected(python: Python, tmp_path: Path) -> None:
+    site = package(tmp_path, lambda text: STEP.sub(BUILTIN_STEP + "```\n", text))
+    result = python("-c", EXPORT, check=False, site=site)
+    assert result.returncode != 0
+    assert "differs from its network" in result.stdout
