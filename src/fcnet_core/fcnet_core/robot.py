@@ -83,19 +83,38 @@ class Body(Struct, frozen=True, forbid_unknown_fields=True):
     inertia: tuple[Positive, Positive, Positive]
 
 
+class Link(Body, frozen=True, forbid_unknown_fields=True):
+    """A further link, such as a tail: a box of half sizes `size` [m] about its centre of mass, and the hinge that it
+    turns by, about `axis`, at `place` [m] in the frame of its parent: trunk, or another further link.
+    """
+
+    joint: str
+    parent: str
+    place: Vector
+    axis: Vector
+    size: tuple[Positive, Positive, Positive]
+
+
 class Primitives(Struct, frozen=True, forbid_unknown_fields=True):
     """The body of a robot with four legs, made of simple shapes: for robots without a body file.
 
-    bodies: trunk, and hip, thigh and calf of the left front leg; the other legs are mirror images.
+    bodies: trunk, and hip, thigh and calf of the left front leg; the other legs are mirror images. links: of the joints
+    that are no leg's, in an order in which parents come before their children.
     """
 
     geometry: Geometry
     bodies: dict[str, Body]
     contact: Contact
+    links: dict[str, Link] = {}
 
     def __post_init__(self) -> None:
         if odd := sorted(set(self.bodies) ^ {"trunk", *LEG_JOINTS}):
             raise ValueError(f"bodies must be given for exactly trunk, {', '.join(LEG_JOINTS)}; see {odd[0]}")
+        known = ["trunk"]
+        for name, link in self.links.items():
+            if link.parent not in known:
+                raise ValueError(f"the parent of link {name} is {link.parent}, expected one of {', '.join(known)}")
+            known.append(name)
 
 
 class BodyFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -277,6 +296,11 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
             raise ValueError("give the body either as primitives or as model")
         if self.primitives and not self.legs:
             raise ValueError("a body of primitives needs legs; give the body of another robot as model")
+        if self.primitives:
+            moved = [joint for leg in self.legs.values() for joint in leg]
+            moved += [link.joint for link in self.primitives.links.values()]
+            if odd := sorted(set(moved) ^ set(self.joints)) or sorted({j for j in moved if moved.count(j) > 1}):
+                raise ValueError(f"the joint {odd[0]} must be in joints, and in either legs or primitives.links")
         if odd := sorted(set(self.commands) - set(SETPOINT_FIELDS)):
             raise ValueError(f"commands has the unknown setpoint {odd[0]}; choose from {', '.join(SETPOINT_FIELDS)}")
         if self.recovery and not (self.legs and self.lie_pose is not None and self.safety.fall_rate_time < UNWATCHED):
@@ -397,7 +421,9 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
     @property
     def mass(self) -> float:
         """Mass of the whole robot [kg]. Raises FcnetError as `geometry`."""
-        return self.bodies["trunk"].mass + len(self.legs) * sum(self.bodies[name].mass for name in LEG_JOINTS)
+        further = sum(link.mass for link in self._primitives.links.values())
+        legs = len(self.legs) * sum(self.bodies[name].mass for name in LEG_JOINTS)
+        return self.bodies["trunk"].mass + legs + further
 
     @property
     def _primitives(self) -> Primitives:

@@ -28,11 +28,14 @@ class LegOdometry:
 def leg_odometry(
     robot: Robot, orientation: Array, angular_velocity: Array, joint_position: Array, joint_velocity: Array
 ) -> LegOdometry:
-    """Use orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] in the body frame; joints (N, 12)."""
-    feet, jacobian = LegKinematics(robot).feet(joint_position.reshape(-1, 4, 3))
+    """Use orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] in the body frame; joints (N, K).
+
+    Raises FcnetError for a robot without legs of known lengths.
+    """
+    feet, jacobian = LegKinematics(robot).feet(joint_position[:, robot.leg_rows])
     placed = feet @ matrix_from_xyzw(orientation).transpose(0, 2, 1)
     contact = placed[..., 2] <= placed[..., 2].min(axis=1, keepdims=True) + ON_GROUND
-    swept = (jacobian @ joint_velocity.reshape(-1, 4, 3)[..., None])[..., 0]
+    swept = (jacobian @ joint_velocity[:, robot.leg_rows][..., None])[..., 0]
     moving = swept + np.cross(angular_velocity[:, None], feet)
     velocity = -(moving * contact[..., None]).sum(axis=1) / contact.sum(axis=1, keepdims=True)
     return LegOdometry(placed, contact, velocity)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import GRAVITY, matrix_from_xyzw, roll_pitch_yaw
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.physics.simulation import BodyState
 
 FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
 
@@ -49,8 +49,12 @@ class TrotParameters:
         return self.duty - self.duty_gain * np.maximum(speed - speed_knee, 0.0)
 
 
-# The light A1 strides faster for its size: it may lean harder on the ground and must correct its footholds less.
-PARAMETERS = {"aliengo": TrotParameters(), "a1": TrotParameters(friction=0.6, placement_gain=0.06)}
+LIGHT = 18.0  # [kg] a lighter robot strides faster for its size
+
+
+def parameters_of(robot: Robot) -> TrotParameters:
+    """Return the constants for a robot: a light one may lean harder on the ground, and must correct footholds less."""
+    return TrotParameters(friction=0.6, placement_gain=0.06) if robot.mass < LIGHT else TrotParameters()
 
 
 # What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw torques.
@@ -91,11 +95,15 @@ PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move
 
 
 class TrotExpert:
-    """Position targets for a batch of robots that follow the commands of a CommandShaper."""
+    """Position targets for a batch of robots that follow the commands of a CommandShaper, once in a `period` [s].
 
-    def __init__(self, robot: Robot, batch: int) -> None:
+    Joints that are no leg's stay in the stand pose. Raises FcnetError for a robot without legs of known lengths.
+    """
+
+    def __init__(self, robot: Robot, batch: int, period: float = 0.02) -> None:
+        self._period, self._rows = period, robot.leg_rows
         self.robot = robot
-        self.parameters = PARAMETERS.get(robot.name, TrotParameters())
+        self.parameters = parameters_of(robot)
         self._kinematics = LegKinematics(robot)
         self._leg = robot.geometry.thigh + robot.geometry.calf
         self._inertia = robot.mass * robot.geometry.hip_x**2
@@ -116,8 +124,8 @@ class TrotExpert:
         self._slope[chosen] = 0.0
 
     def act(self, state: BodyState, shaper: CommandShaper) -> Array:
-        """Return position targets (B, 12) [rad] for the commands that `shaper` has just stepped to."""
-        view = _View(state, self._kinematics)
+        """Return position targets (B, N) [rad] for the commands that `shaper` has just stepped to."""
+        view = _View(state, self._kinematics, self._rows)
         self._velocity += 0.5 * (view.velocity - self._velocity)
         self._begin(view)
         setpoint = shaper.setpoint
@@ -132,13 +140,14 @@ class TrotExpert:
         self._plan_stance(setpoint, slope)
         self._plan_swing(setpoint, slope, duty / frequency)
         joints = self._solve(attitude, view)
-        rate = np.clip((joints - self._joints) / CONTROL_PERIOD, -12.0, 12.0)
+        rate = np.clip((joints - self._joints) / self._period, -12.0, 12.0)
         rate[turned] = 0.0
         self._joints = joints
         torque = self._torque(setpoint, attitude, view)
-        kp, kd = self.robot.kp.reshape(4, 3), self.robot.kd.reshape(4, 3)
-        targets = joints + torque / kp + rate * kd / kp
-        return np.clip(targets.reshape(-1, 12), self.robot.lower, self.robot.upper)
+        kp, kd = self.robot.kp[self._rows], self.robot.kd[self._rows]
+        targets = np.tile(self.robot.stand_pose, (len(joints), 1))
+        targets[:, self._rows] = joints + torque / kp + rate * kd / kp
+        return np.clip(targets, self.robot.lower, self.robot.upper)
 
     def _begin(self, view: _View) -> None:
         fresh = self._fresh
@@ -177,7 +186,7 @@ class TrotExpert:
         stance = self._stance
         spin = _cross_z(self.parameters.yaw_scale * setpoint[:, FIELD["yaw_rate"]], self._feet)
         body = self.parameters.speed_scale * _horizontal(setpoint)[:, None] + spin
-        self._feet = np.where(stance[..., None], self._feet - body * CONTROL_PERIOD, self._feet)
+        self._feet = np.where(stance[..., None], self._feet - body * self._period, self._feet)
         along = (self._feet[..., :2] * slope[:, None]).sum(-1)
         mean = np.where(stance, self._feet[..., 2] - along, 0.0).sum(1) / np.maximum(stance.sum(1), 1)
         lift = np.clip(-self._leg_height(setpoint) - mean, -0.02, 0.02)
@@ -228,12 +237,12 @@ class TrotExpert:
 class _View:
     """The robots' state as the expert needs it, in H."""
 
-    def __init__(self, state: BodyState, kinematics: LegKinematics) -> None:
+    def __init__(self, state: BodyState, kinematics: LegKinematics, rows: Rows) -> None:
         heading = _yaw_matrix(roll_pitch_yaw(state.orientation)[:, 2])
         self.rotation = heading.transpose(0, 2, 1) @ matrix_from_xyzw(state.orientation)
         self.velocity = (state.linear_velocity[:, None] @ heading)[:, 0]
         self.spin = (self.rotation @ state.angular_velocity[..., None])[..., 0]
-        self.joints = state.joint_position.reshape(-1, 4, 3)
+        self.joints = state.joint_position[:, rows]
         feet, self.jacobian = kinematics.feet(self.joints)
         self.feet = feet @ self.rotation.transpose(0, 2, 1)
         self.contact = state.contact

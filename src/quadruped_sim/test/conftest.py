@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,32 @@ def robot(request: pytest.FixtureRequest) -> Robot:
 @pytest.fixture(scope="session")
 def aliengo() -> Robot:
     return load_robot("aliengo")
+
+
+OTHER_ROBOTS = Path(__file__).parents[2] / "fcnet_core" / "test" / "shared" / "robots"
+
+
+@pytest.fixture(scope="session")
+def biped() -> Robot:
+    """Two legs, 8 joints, by a URDF."""
+    return load_robot(OTHER_ROBOTS / "biped.yaml")
+
+
+@pytest.fixture(scope="session")
+def tailed() -> Robot:
+    """Four legs and a tail, 13 joints."""
+    return load_robot(OTHER_ROBOTS / "tailed.yaml")
+
+
+@pytest.fixture
+def robot_from(tmp_path: Path) -> Callable[[str], Robot]:
+    """Reads a robot from the text of a robot file in the test's folder."""
+
+    def read(text: str) -> Robot:
+        (tmp_path / "robot.yaml").write_text(text)
+        return load_robot(tmp_path / "robot.yaml")
+
+    return read
 
 
 def _policy(robot: Robot, config: Any, scale: float, draw: Callable[..., Any]) -> PolicyModel:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fcnet_core.arrays import Array, Rows
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import xyzw_from_wxyz
-from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, feet_of, root_of
+from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, feet_of, prefix, root_of
 from quadruped_sim.physics.simulator import OF_FEET, OF_JOINTS
 
 NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
@@ -32,7 +32,7 @@ class Layout:
         q, v = int(model.jnt_qposadr[free]), int(model.jnt_dofadr[free])
         self.position, self.quaternion = slice(q, q + 3), slice(q + 3, q + 7)
         self.velocity, self.spin = slice(v, v + 3), slice(v + 3, v + 6)
-        joints = [model.joint(name) for name in robot.joint_names]
+        joints = [model.joint(prefix(robot) + name) for name in robot.joint_names]
         self.joints = _rows(joint.qposadr[0] for joint in joints)
         self.rates = _rows(joint.dofadr[0] for joint in joints)
         feet, count = len(feet_of(robot)), len(joints)

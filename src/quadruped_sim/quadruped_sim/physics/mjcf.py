@@ -1,4 +1,6 @@
-"""A robot on a terrain as a MuJoCo model, generated from the robot's file, without meshes."""
+"""A robot on a terrain as a MuJoCo model: of simple shapes by the robot's file, or with the bodies of a URDF or MuJoCo
+file (body_file.py).
+"""
 
 from __future__ import annotations
 
@@ -6,8 +8,11 @@ import msgspec
 import mujoco
 import numpy as np
 
-from fcnet_core.robot import JOINT_NAMES, LEG_JOINTS, LEGS, Body, Robot
-from quadruped_sim.physics.terrain import Terrain
+from fcnet_core.arrays import Array
+from fcnet_core.errors import SimulationError
+from fcnet_core.robot import LEGS, Body, Robot, Vector
+from quadruped_sim.physics import body_file
+from quadruped_sim.physics.terrain import Flat, Terrain
 
 # Every part touches the ground, which has contype 1. Calves and feet, contype 2, also touch each other, the trunk and
 # the thighs of other legs (MuJoCo leaves out a body's parent). More pairs would cost time and rarely meet.
@@ -35,55 +40,105 @@ REAL = Effects()
 def build_model(
     robot: Robot, terrain: Terrain, timestep: float, effects: Effects = REAL, *, inputs: str = "pos"
 ) -> mujoco.MjModel:
-    """Compile the model of a robot on a terrain, see `robot_xml`."""
-    model = mujoco.MjModel.from_xml_string(robot_xml(robot, terrain, timestep, effects, inputs=inputs))
+    """Compile the model of a robot on a terrain, see `robot_spec`. Raises SimulationError, see body_file."""
+    return compiled(robot, terrain, robot_spec(robot, terrain, timestep, effects, inputs=inputs))
+
+
+def compiled(robot: Robot, terrain: Terrain, spec: mujoco.MjSpec) -> mujoco.MjModel:
+    """Compile the model of `robot_spec`."""
+    model = body_file.compiled(robot, spec) if robot.model else spec.compile()
     samples = terrain.height_field()
     if samples is not None:
         model.hfield_data[:] = samples.ravel()
     return model
 
 
-def robot_xml(robot: Robot, terrain: Terrain, timestep: float, effects: Effects = REAL, *, inputs: str = "pos") -> str:
-    """Return MJCF of `robot` on `terrain`, with a time step [s]: a free trunk, 12 hinges in JOINT_NAMES order with
-    motors (the robot's gains and torque limits), an IMU (gyroscope, accelerometer) at the trunk, touch sensors at the
-    feet, and sensors of what no robot measures: motion of the feet, and torque and velocity of the joints at one
-    instant.
+def robot_spec(
+    robot: Robot, terrain: Terrain, timestep: float, effects: Effects = REAL, *, inputs: str = "pos"
+) -> mujoco.MjSpec:
+    """Return `robot` on `terrain`, with a time step [s]: a free body, a motor for each of its joints (the robot's
+    gains and torque limits), an IMU (gyroscope, accelerometer) at the trunk, touch sensors at the feet, and sensors of
+    what no robot measures: motion of the feet, and torque and velocity of the joints at one instant.
 
     inputs: what a motor is commanded by, in the order of its controls: "pos", "vel" and "ff" (feed-forward torque).
     """
-    legs = "".join(_leg(robot, leg, effects) for leg in LEGS)
-    motors = "".join(_motor(robot, leg, joint, effects, inputs) for leg in LEGS for joint in LEG_JOINTS)
-    touches = "".join(f'<touch name="{leg}_touch" site="{leg}_foot"/>' for leg in LEGS)
+    motors = "".join(_motor(robot, row, effects, inputs) for row in range(len(robot.joints)))
+    feet, joints = feet_of(robot), robot.joint_names
+    touches = "".join(f'<touch name="{foot}_touch" site="{foot}_foot"/>' for foot in feet)
     motions = "".join(
-        f'<{kind} objtype="site" objname="{leg}_foot"/>'
+        f'<{kind} objtype="site" objname="{foot}_foot"/>'
         for kind in ("framepos", "framelinvel", "frameangvel")
-        for leg in LEGS
+        for foot in feet
     )
-    torques = "".join(f'<actuatorfrc actuator="{name}"/>' for name in JOINT_NAMES)
-    velocities = "".join(f'<jointvel joint="{name}"/>' for name in JOINT_NAMES)
-    cone = f'cone="elliptic" impratio="{robot.contact.impratio}"' if effects.elliptic_cones else 'cone="pyramidal"'
+    torques = "".join(f'<actuatorfrc actuator="{name}"/>' for name in joints)
+    velocities = "".join(f'<jointvel joint="{prefix(robot)}{name}"/>' for name in joints)
+    given = body_file.read(robot) if robot.model else None
+    friction, impratio = 1.0, given.option.impratio if given else 1.0
+    if robot.primitives:
+        friction, impratio = robot.contact.friction[0], robot.contact.impratio
+    cone = f'cone="elliptic" impratio="{impratio}"' if effects.elliptic_cones else 'cone="pyramidal"'
     # The sparse Jacobian is faster here by 10 to 25 %, though MuJoCo chooses the dense one below 60 degrees of freedom.
-    return f"""<mujoco model="{robot.name}">
-<compiler angle="radian" autolimits="true" inertiafromgeom="false"/>
+    spec = mujoco.MjSpec.from_string(f"""<mujoco model="{robot.name}">
+<compiler angle="radian" autolimits="true" inertiafromgeom="{"auto" if given else "false"}"/>
 <option timestep="{timestep}" integrator="implicitfast" jacobian="sparse" {cone}/>
 <visual><global offwidth="1920" offheight="1080"/><headlight ambient=".35 .35 .35" diffuse=".5 .5 .5"/>
 <map znear=".01"/></visual>
 <asset><texture type="skybox" builtin="gradient" rgb1=".72 .82 .92" rgb2=".25 .35 .45" width="64" height="384"/>
 <texture name="ground" type="2d" builtin="checker" rgb1=".38 .42 .45" rgb2=".47 .51 .54" width="128" height="128"/>
 <material name="ground" texture="ground" texrepeat="2 2" texuniform="true"/>{terrain.assets()}</asset>
-<default><geom friction="{robot.contact.friction[0]} .005 .0001"/></default>
+<default><geom friction="{friction} .005 .0001"/></default>
 <worldbody><light pos="0 0 5" dir="-.2 .3 -1" directional="true" castshadow="false"/>{terrain.geoms()}
-{_trunk(robot, effects)}{legs}</body></worldbody>
+{"" if given else _body(robot, effects)}</worldbody>
 <actuator>{motors}</actuator>
 <sensor><gyro name="gyroscope" site="imu"/><accelerometer name="accelerometer" site="imu"/>{touches}
 {motions}{torques}{velocities}</sensor>
-</mujoco>"""
+</mujoco>""")
+    if given:
+        body_file.attach(robot, given, spec)
+    return spec
+
+
+def prefix(robot: Robot) -> str:
+    """Return what precedes the names of the robot's bodies and joints in the model."""
+    return body_file.PREFIX if robot.model else ""
+
+
+def root_of(robot: Robot) -> str:
+    """Return the name of the free body in the model."""
+    return f"{body_file.PREFIX}{robot.model.root}" if robot.model else "trunk"
+
+
+def feet_of(robot: Robot) -> tuple[str, ...]:
+    """Return the names of the feet in the order of every vector: of the legs, or as the robot's file has them."""
+    return tuple(robot.model.feet) if robot.model else LEGS
 
 
 def _inertial(body: Body, front: float = 1.0, left: float = 1.0) -> str:
     x, y, z = body.com
-    inertia = " ".join(f"{value:.8g}" for value in body.inertia)
-    return f'<inertial mass="{body.mass}" pos="{x * front} {y * left} {z}" diaginertia="{inertia}"/>'
+    place = f"{x * front} {y * left} {z}"
+    return f'<inertial mass="{body.mass}" pos="{place}" diaginertia="{_vector(body.inertia)}"/>'
+
+
+def _body(robot: Robot, effects: Effects) -> str:
+    legs = "".join(_leg(robot, leg, effects) for leg in LEGS)
+    return f"{_trunk(robot, effects)}{legs}{_links(robot, 'trunk')}</body>"
+
+
+def _links(robot: Robot, parent: str) -> str:
+    """Return the further links of a parent, with theirs."""
+    links = robot.primitives.links.items() if robot.primitives else ()
+    return "".join(
+        f'''<body name="{name}" pos="{_vector(link.place)}">{_inertial(link)}
+{_joint(robot, link.joint, _vector(link.axis))}
+<geom type="box" pos="{_vector(link.com)}" size="{_vector(link.size)}" {LINK} rgba=".25 .25 .28 1"/>
+{_links(robot, name)}</body>'''
+        for name, link in links
+        if link.parent == parent
+    )
+
+
+def _vector(values: Vector) -> str:
+    return " ".join(f"{value:.8g}" for value in values)
 
 
 def _trunk(robot: Robot, effects: Effects) -> str:
@@ -106,40 +161,40 @@ def _leg(robot: Robot, leg: str, effects: Effects) -> str:
     friction = " ".join(map(str, robot.contact.friction))
     rubber = f'condim="6" friction="{friction}"' if effects.rolling_friction else ""
     foot = f"0 0 {-size.calf}"
+    hip, thigh, calf = robot.legs[leg]
     return f"""<body name="{leg}_hip" pos="{front * size.hip_x} {left * size.hip_y} 0">
-{_inertial(robot.bodies["hip"], front, left)}{_joint(robot, leg, "hip", "1 0 0")}
+{_inertial(robot.bodies["hip"], front, left)}{_joint(robot, hip, "1 0 0")}
 <geom type="capsule" fromto="0 {side * 0.7} 0 0 {side * 1.1} 0" size=".045" {LINK} rgba=".25 .25 .28 1"/>
 <body name="{leg}_thigh" pos="0 {side} 0">
-{_inertial(robot.bodies["thigh"], 1.0, left)}{_joint(robot, leg, "thigh", "0 1 0")}
+{_inertial(robot.bodies["thigh"], 1.0, left)}{_joint(robot, thigh, "0 1 0")}
 <geom type="capsule" fromto="0 0 0 0 0 {-size.thigh}" size=".022" {struck} rgba=".78 .78 .80 1"/>
 <body name="{leg}_calf" pos="0 0 {-size.thigh}">
-{_inertial(robot.bodies["calf"], 1.0, left)}{_joint(robot, leg, "calf", "0 1 0")}
+{_inertial(robot.bodies["calf"], 1.0, left)}{_joint(robot, calf, "0 1 0")}
 <geom type="capsule" fromto="0 0 0 0 0 {-size.calf + 0.03}" size=".013" {striking} rgba=".15 .15 .15 1"/>
 <geom name="{leg}_foot" type="sphere" pos="{foot}" size="{size.foot_radius}" {striking} {rubber} rgba=".05 .05 .05 1"/>
 <site name="{leg}_foot" pos="{foot}" size="{size.foot_radius * 1.2}" rgba="0 0 0 0"/></body></body></body>"""
 
 
-def _joint(robot: Robot, leg: str, joint: str, axis: str) -> str:
-    low, high = robot.joints[f"{leg}_{joint}_joint"].limits
-    facts = robot.motors[robot.joints[f"{leg}_{joint}_joint"].motor]
+def _joint(robot: Robot, name: str, axis: str) -> str:
+    (low, high), facts = robot.joints[name].limits, robot.motors[robot.joints[name].motor]
     return (
-        f'<joint name="{leg}_{joint}_joint" axis="{axis}" range="{low} {high}" armature="{facts.armature}" '
+        f'<joint name="{name}" axis="{axis}" range="{low} {high}" armature="{facts.armature}" '
         f'damping="{facts.damping}" frictionloss="{facts.friction}"/>'
     )
 
 
-def _motor(robot: Robot, leg: str, joint: str, effects: Effects, inputs: str) -> str:
+def _motor(robot: Robot, row: int, effects: Effects, inputs: str) -> str:
     """Return a dcmotor: a current controller gives the torque kp (pos - q) + kd (vel - dq) + ff within the peak torque
     and within what the supply voltage allows: a line from the nominal stall torque at rest to none at the nominal
     speed. The line is the falling part of the torque-speed curve; its stall torque is above the peak. A voltage is
     given as the speed that it reaches without load.
     """
-    row = robot.joint_names.index(f"{leg}_{joint}_joint")
+    name = robot.joint_names[row]
     torque, fastest = float(robot.torque_limit[row]), float(robot.velocity_limit[row])
     stall = torque * fastest / (fastest - float(robot.full_torque_speed[row]))
     supply = fastest if effects.torque_speed_curve else 0.0  # 0: without a bound
     return (
-        f'<dcmotor name="{leg}_{joint}_joint" joint="{leg}_{joint}_joint" nominal="{fastest} {stall} {fastest}" '
+        f'<dcmotor name="{name}" joint="{prefix(robot)}{name}" nominal="{fastest} {stall} {fastest}" '
         f'saturation="{torque} 0 0" controller="{robot.kp[row]} 0 {robot.kd[row]} 0 0 {supply}" input="{inputs}"/>'
     )
 
@@ -148,24 +203,58 @@ def _motor(robot: Robot, leg: str, joint: str, effects: Effects, inputs: str) ->
 RESISTANCE, STIFFNESS, DAMPING = 0, 4, 6
 
 
-def root_of(robot: Robot) -> str:
-    """Return the name of the free body."""
-    return robot.model.root if robot.model else "trunk"
-
-
-def feet_of(robot: Robot) -> tuple[str, ...]:
-    """Return the names of the feet in the order of every vector: of the legs, or as the robot's file has them."""
-    return tuple(robot.model.feet) if robot.model else LEGS
-
-
 def stand_height(robot: Robot) -> float:
     """Return the height [m] of the trunk's centre over level ground in the stand pose."""
-    thigh, calf = robot.stand_pose[1], robot.stand_pose[1] + robot.stand_pose[2]
-    return float(robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf)) + robot.geometry.foot_radius
+    return _leg_height(robot, robot.stand_pose) if robot.primitives else _height_in(robot, robot.stand_pose)
 
 
 def folded_height(robot: Robot) -> float:
-    """Return the height [m] of the trunk's centre on folded legs or on the belly, whichever is higher."""
-    thigh, calf = robot.rest_pose[1], robot.rest_pose[1] + robot.rest_pose[2]
-    legs = robot.geometry.thigh * np.cos(thigh) + robot.geometry.calf * np.cos(calf) + robot.geometry.foot_radius
-    return max(float(legs), robot.geometry.trunk[2])
+    """Return the height [m] of the trunk's centre on folded legs or on the belly, whichever is higher.
+
+    Raises SimulationError for a robot without a lying pose.
+    """
+    if robot.lie_pose is None:
+        raise SimulationError(
+            f"{robot.name} has no lying pose; start it standing, or give its joints `lie` in its file"
+        )
+    if robot.primitives:
+        return max(_leg_height(robot, robot.lie_pose), robot.geometry.trunk[2])
+    return _height_in(robot, robot.lie_pose)
+
+
+def footprint(robot: Robot) -> tuple[float, float]:
+    """Return how far the feet of a standing robot are from its middle, at most, along x and y [m]."""
+    if not robot.primitives:
+        return robot.nominal_height / 2, robot.nominal_height / 2
+    return robot.geometry.hip_x, robot.geometry.hip_y + robot.geometry.abduction
+
+
+def _leg_height(robot: Robot, joints: Array) -> float:
+    _, thigh, calf = joints[robot.leg_rows].T
+    size = robot.geometry
+    return float((size.thigh * np.cos(thigh) + size.calf * np.cos(thigh + calf)).max()) + size.foot_radius
+
+
+def _height_in(robot: Robot, joints: Array) -> float:
+    """Return the height [m] of the free body over the robot's lowest point, by the shapes that touch the ground."""
+    model = build_model(robot, Flat(), 0.004)
+    data = mujoco.MjData(model)
+    for name, angle in zip(robot.joint_names, joints, strict=True):
+        data.joint(prefix(robot) + name).qpos[:] = angle
+    root = data.body(root_of(robot))
+    mujoco.mj_kinematics(model, data)
+    touching = (model.geom_bodyid > 0) & ((model.geom_contype | model.geom_conaffinity) > 0)
+    return float(root.xpos[2]) - min(_lowest(model, data, int(geom)) for geom in np.flatnonzero(touching))
+
+
+def _lowest(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:
+    """Return the height [m] of the lowest point of a shape, of its bounding box if it has no simple form."""
+    down, size = data.geom_xmat[geom].reshape(3, 3)[2], model.geom_size[geom]
+    match model.geom_type[geom]:
+        case mujoco.mjtGeom.mjGEOM_SPHERE:
+            reach = size[0]
+        case mujoco.mjtGeom.mjGEOM_CAPSULE:
+            reach = size[0] + size[1] * abs(down[2])
+        case _:
+            reach = np.abs(down) @ model.geom_aabb[geom, 3:]
+    return float(data.geom_xpos[geom, 2] + down @ model.geom_aabb[geom, :3] - reach)

@@ -31,7 +31,7 @@ def trunk_above(robot: Robot, terrain: Terrain, place: Place, height: float) -> 
     """Return position [m] and orientation w, x, y, z of the trunk (7,), level with the ground around a place: `height`
     [m] above the plane that fits the ground best, raised by its highest bump.
     """
-    reach = robot.geometry.hip_x + robot.geometry.thigh
+    reach = robot.geometry.hip_x + robot.geometry.thigh if robot.primitives else robot.nominal_height
     x, y = (axis.ravel() for axis in np.meshgrid(*2 * [np.linspace(-reach, reach, 13)]))
     ground = terrain.height(place.x + x, place.y + y)
     plane = np.linalg.lstsq(np.stack([x, y, np.ones_like(x)], axis=-1), ground, rcond=None)[0]

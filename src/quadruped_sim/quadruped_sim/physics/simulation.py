@@ -15,7 +15,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, xyzw_from_wxyz
 from quadruped_sim.physics.body import Body, Layout
-from quadruped_sim.physics.mjcf import build_model, folded_height, stand_height
+from quadruped_sim.physics.mjcf import build_model, folded_height, footprint, stand_height
 from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.randomization import NOMINAL, Draw, Randomization, apply_draw, draw
 from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
@@ -68,6 +68,7 @@ class Simulation:
         self.rng = np.random.default_rng(seed)
         self._nominal = build_model(robot, terrain, self.time_step, randomization.effects)
         self._layout = Layout(robot, self._nominal)
+        self._stand_height = stand_height(robot)
         self.bodies = [Body(robot, copy.copy(self._nominal), self._layout) for _ in range(batch)]
         self.drawn: Draw = draw(randomization, batch, len(robot.joints), self.rng)
         self._apply(range(batch))
@@ -264,16 +265,15 @@ class Simulation:
 
     def _place(self, body: Body) -> None:
         spot = self.rng.uniform(-1, 1, 2) * self.terrain.spawn_radius
-        height = self._highest_ground(spot) + stand_height(self.robot) + 0.01
+        height = self._highest_ground(spot) + self._stand_height + 0.01
         joints = self.robot.stand_pose + self.rng.normal(0, 0.03, len(self.robot.joints))
         body.put(np.array([*spot, height, 1.0, 0.0, 0.0, 0.0]), joints)
         body.data.ctrl[:] = joints
 
     def _highest_ground(self, spot: Array) -> float:
         """Return the highest ground [m] under a robot's feet, so that none starts inside it."""
-        size = self.robot.geometry
         offsets = np.linspace(-1.2, 1.2, 13)
-        x, y = np.meshgrid(offsets * size.hip_x, offsets * (size.hip_y + size.abduction))
+        x, y = np.meshgrid(*(offsets * half for half in footprint(self.robot)))
         return float(self.terrain.height(spot[0] + x, spot[1] + y).max())
 
     def _advance(self, index: int, arrival: list[int], record: bool) -> None:

@@ -12,8 +12,8 @@ import mujoco
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.robot import LEGS, Robot
-from quadruped_sim.physics.mjcf import robot_xml
+from fcnet_core.robot import LEG_JOINTS, LEGS, Robot
+from quadruped_sim.physics.mjcf import compiled, footprint, robot_spec
 from quadruped_sim.physics.terrain import Terrain
 
 COLORS = {
@@ -43,25 +43,25 @@ class Shape:
 
 
 def display_model(robot: Robot, terrain: Terrain, width: int, height: int) -> mujoco.MjModel:
-    """Return the model to pose for pictures of width x height pixels; `qpos`: trunk and 12 joints as in the physics."""
-    spec = mujoco.MjSpec.from_string(robot_xml(robot, terrain, timestep=0.004))
-    for name in ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in ("hip", "thigh", "calf"))]:
+    """Return the model to pose for pictures of width x height pixels, with the joints of the physics.
+
+    A robot with a body file has the shapes of that file.
+    """
+    spec = robot_spec(robot, terrain, timestep=0.004)
+    bare = ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in LEG_JOINTS)] if robot.primitives else []
+    for name in bare:
         for geom in spec.body(name).geoms:
             spec.delete(geom)
     for name, color in COLORS.items():
         spec.add_material(name=name, rgba=(*color, 1.0), specular=SHINE[name], shininess=0.5)
-    for number, shape in enumerate(shapes(robot)):
+    for number, shape in enumerate(shapes(robot) if robot.primitives else ()):
         mesh = spec.add_mesh(name=f"shape{number}", uservert=_rounded(shape).ravel())
         spec.body(shape.body).add_geom(
             type=mujoco.mjtGeom.mjGEOM_MESH, meshname=mesh.name, material=shape.color, contype=0, conaffinity=0
         )
     spec.visual.global_.offwidth, spec.visual.global_.offheight = width, height
     _light(spec)
-    model = spec.compile()
-    samples = terrain.height_field()
-    if samples is not None:
-        model.hfield_data[:] = samples.ravel()
-    return model
+    return compiled(robot, terrain, spec)
 
 
 def shapes(robot: Robot) -> Iterator[Shape]:
@@ -73,7 +73,7 @@ def shapes(robot: Robot) -> Iterator[Shape]:
 
 def half_length(robot: Robot) -> float:
     """Return half the length [m] of the trunk including the motors at its ends."""
-    return max(robot.geometry.trunk[0], 1.3 * robot.geometry.hip_x)
+    return max(robot.geometry.trunk[0], 1.3 * robot.geometry.hip_x) if robot.primitives else footprint(robot)[0]
 
 
 def _trunk(robot: Robot) -> Iterator[Shape]:

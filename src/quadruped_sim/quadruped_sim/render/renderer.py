@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fcnet_core.arrays import Array
 from fcnet_core.errors import SimulationError
 from fcnet_core.rotation import roll_pitch_yaw
+from quadruped_sim.physics.body import Body
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.render.appearance import SUN, display_model, half_length
 from quadruped_sim.render.trajectory import Trajectory, averaged
@@ -76,8 +77,8 @@ class Renderer:
             raise SimulationError(f"a picture of {width} x {height} pixels; choose {SIZES[0]} to {SIZES[-1]} each")
         fine = (width * OVERSAMPLING, height * OVERSAMPLING)
         self._trajectory, self._camera, self._rectangle = shown, camera, mujoco.MjrRect(0, 0, *fine)
-        self._model = display_model(shown.robot, shown.terrain, *fine)
-        self._data = mujoco.MjData(self._model)
+        self._body = Body(shown.robot, display_model(shown.robot, shown.terrain, *fine))
+        self._model = self._body.model
         self._scene = mujoco.MjvScene(self._model, MOST_SHAPES)
         self._scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
         window = max(round(SMOOTHING / shown.period), 1)
@@ -98,12 +99,9 @@ class Renderer:
 
     def draw(self, row: int) -> Image:
         """Return the picture (height, width, 3) of one row of the trajectory."""
-        shown, data, look = self._trajectory, self._data, self._followed[row]
-        data.qpos[:3], data.qpos[3:7], data.qpos[7:] = (
-            shown.position[row],
-            shown.orientation[row, [3, 0, 1, 2]],
-            shown.joints[row],
-        )
+        shown, data, look = self._trajectory, self._body.data, self._followed[row]
+        trunk = np.concatenate([shown.position[row], shown.orientation[row, [3, 0, 1, 2]]])
+        self._body.move(trunk, shown.joints[row])
         mujoco.mj_kinematics(self._model, data)
         mujoco.mj_comPos(self._model, data)
         mujoco.mj_camlight(self._model, data)
@@ -127,8 +125,11 @@ class Renderer:
         return parts.mean(axis=(1, 3)).round().astype(np.uint8)
 
     def _mark_feet(self, row: int) -> None:
-        """Draw discs at touchdowns, fading, and at feet in stance."""
-        shown, radius = self._trajectory, self._trajectory.robot.geometry.foot_radius
+        """Draw discs at touchdowns, fading, and at feet in stance, of a robot whose feet are known."""
+        shown = self._trajectory
+        if not shown.feet.size:
+            return
+        radius = shown.robot.geometry.foot_radius
         first = max(row - round(MARK_TIME / shown.period), 0)
         for back, leg in np.argwhere(self._touchdowns[first : row + 1][::-1]):
             fading = 1.0 - back * shown.period / MARK_TIME

@@ -28,7 +28,7 @@ NEAR = 0.01  # [m] a foot that is as near to the ground touches it
 @dataclass(frozen=True)
 class Trajectory:
     """A robot at N times, `period` [s] apart: position (N, 3) [m] and orientation (N, 4) x, y, z, w of the trunk in the
-    world, joints (N, 12) [rad]; commanded and measured velocity (N, 3): forward, sideways [m/s] and yaw rate [rad/s].
+    world, joints (N, K) [rad]; commanded and measured velocity (N, 3): forward, sideways [m/s] and yaw rate [rad/s].
     """
 
     robot: Robot
@@ -56,13 +56,17 @@ class Trajectory:
 
     @cached_property
     def feet(self) -> Array:
-        """Centres of the feet (N, 4, 3) [m] in the world."""
-        points = LegKinematics(self.robot).points(self.joints.reshape(-1, 4, 3))[..., 3, :]
+        """Centres of the feet (N, F, 3) [m] in the world; none if the lengths of the legs are not known."""
+        if not self.robot.primitives:
+            return np.zeros((len(self), 0, 3))
+        points = LegKinematics(self.robot).points(self.joints[:, self.robot.leg_rows])[..., 3, :]
         return points @ matrix_from_xyzw(self.orientation).transpose(0, 2, 1) + self.position[:, None]
 
     @cached_property
     def contact(self) -> Mask:
-        """The feet (N, 4) that are on the ground."""
+        """The feet (N, F) that are on the ground."""
+        if not self.feet.size:
+            return np.zeros((len(self), 0), dtype=bool)
         clearance = self.feet[..., 2] - self.terrain.height(self.feet[..., 0], self.feet[..., 1])
         return clearance < self.robot.geometry.foot_radius + NEAR
 

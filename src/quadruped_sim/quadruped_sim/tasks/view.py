@@ -14,7 +14,7 @@ from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import BodyState, Simulation
-from quadruped_sim.trot_expert import PARAMETERS, PHASE_OFFSET, TrotParameters
+from quadruped_sim.trot_expert import PHASE_OFFSET, TrotParameters, parameters_of
 
 SIDE = 0.15  # [m] from the trunk's middle to the places left and right of it where the slope is measured
 
@@ -158,7 +158,7 @@ class View(TrueState):
     @cached_property
     def stride(self) -> TrotParameters:
         """The trot's constants for the robot."""
-        return PARAMETERS.get(self.robot.name, TrotParameters())
+        return parameters_of(self.robot)
 
     @cached_property
     def lift(self) -> Array:
