@@ -116,13 +116,6 @@ def test_entries_have_names(exported) -> None:
     assert features["observation.state"]["names"][-16 if len(expected) > 1 else -1 :][:3] == expected
 
 
-def test_nothing_is_overwritten_and_nothing_half_done_is_left(exported, tmp_path) -> None:
-    assert main(["dataset", "export", str(tmp_path / "data"), "-o", str(exported[1])]) == USAGE_ERROR
-    (tmp_path / "data/shard-00003/action.npy").unlink()
-    assert main(["dataset", "export", str(tmp_path / "data"), "-o", str(tmp_path / "other")]) == USAGE_ERROR
-    assert not [path for path in tmp_path.iterdir() if "other" in path.name]
-
-
 def test_where_pyarrow_is_missing_it_says_how_to_install_it(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr("fcnet_replay.verbs.dataset.find_spec", lambda name: None)

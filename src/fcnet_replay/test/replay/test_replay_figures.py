@@ -8,18 +8,14 @@ import numpy as np
 import pytest
 
 from fcnet_core.errors import ReplayError
-from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
+from fcnet_core.model_file import save_model
 from fcnet_core.names import Mode
-from fcnet_core.policies import policy_type, policy_type_names
-from fcnet_core.policies.export import exported_step
-from fcnet_core.policy import load_policy
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.metrics import body_motion, mode_times, smoothness, spectrum, timing, tracking_error
-from fcnet_replay.policy_replay import MemoryTracker, replay_policy
+from fcnet_replay.policy_replay import MemoryTracker
 from fcnet_replay.report.findings import findings
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.run import ModeRecord
-from fcnet_replay.steps import extract_steps
 
 
 @pytest.fixture
@@ -118,33 +114,6 @@ def test_without_recorded_steps_they_are_inferred_and_without_targets_a_policy_i
     figures = evaluate(without=("controller/policy_step", "joint_trajectory")).figures["policies"]["A"]
     assert (figures["basis"], figures["action_error_rad"]["rmse"]) == ("alone", None)
     assert figures["smoothness"]["jerk_rms_rad_s3"] > 0
-
-
-@pytest.mark.parametrize("kind", policy_type_names())
-def test_a_policy_of_every_type_is_replayed_as_it_steps(evaluate, robot, kind) -> None:
-    torch = pytest.importorskip("torch", reason="networks need the training extra")
-    torch.manual_seed(5)
-    config = policy_type(kind).config()
-    weights = policy_type(kind).part(policy_type(kind).network)(config).state_dict()
-    scales = {"observation_mean": 0.0, "observation_std": 1.0, "action_mean": 0.3, "action_scale": 0.5}
-    sizes = {name: config.observation if "observation" in name else config.action for name in scales}
-    model = PolicyModel(
-        card_for_robot(robot, config),
-        {name: weight.numpy() for name, weight in weights.items()},
-        {name: np.full(sizes[name], value, dtype=np.float32) for name, value in scales.items()},
-        exported_step(config),
-    )
-    run = evaluate().run
-    replay = replay_policy(run, model, robot)
-    steps = extract_steps(run, model.command_shaper())
-    policy, last, most = (
-        load_policy(model),
-        run.targets.position[steps.previous],
-        robot.safety.max_target_rate * 0.02,
-    )
-    wanted = np.clip([policy.step(seen) for seen in steps.observations(run)], last - most, last + most)
-    assert replay.basis == "recorded" and len(replay.time) == 199
-    np.testing.assert_allclose(replay.action, np.clip(wanted, robot.lower, robot.upper), atol=1e-5)
 
 
 def test_records_that_are_out_of_order_are_read_by_their_times(evaluate, robot) -> None:

@@ -143,17 +143,6 @@ def test_a_policy_that_differs_has_a_section_and_others_have_none(write_bag, mod
     assert "Policy difference" in words_of(bag, tmp_path / "report.html", tmp_path / "other.safetensors")
 
 
-def test_page_and_terminal_say_the_same_words(write_bag, tmp_path, capsys) -> None:
-    bag = write_bag(custom={"fcnet.robot": "aliengo"}, roll=1.2)
-    words = words_of(bag, tmp_path / "report.html")
-    printed = capsys.readouterr().out
-    assert "  problem The trunk tilted by at most" in printed
-    assert "problem The trunk tilted by at most" in words
-    for word in ("RMS", "99 %", "largest", "gaps", "late", "out of order", "rate [Hz]", "above 8 Hz"):
-        assert word in printed, word
-        assert word in words, word
-
-
 MOST = 5_000_000  # [bytes]
 TIMES = ("received", "stamp", "target_stamp", "previous_stamp", "joints_stamp", "imu_stamp")
 NOISE = {"position": 0.002, "velocity": 0.1, "effort": 0.2, "orientation": 0.003}  # [rad, rad/s, Nm]; of an encoder

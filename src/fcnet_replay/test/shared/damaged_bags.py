@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import struct
 from pathlib import Path
@@ -11,8 +10,6 @@ import numpy as np
 from damage import DAMAGES, WORDS, below
 
 RECORD = b"serialized_metadata"  # in an mcap file
-MANY = 20_000  # times that metadata.yaml may name a file within the size that is read of it
-SPECIAL = ("/proc/kmsg", "/proc/kcore", "/proc/self/mem", "/dev/zero", "/dev/stdin", ".", "nowhere")
 
 
 def without_metadata(bag: Path, folder: Path) -> Path:
@@ -35,8 +32,6 @@ def damaged_copy(bag: Path, folder: Path, seed: int) -> str:
     random = np.random.default_rng(seed)
     files = sorted(path for path in folder.iterdir() if path.name != "metadata.yaml")
     file, kinds = files[below(random, len(files))], dict(DAMAGES)
-    if random.random() < 0.1:
-        return _replaced(folder, file, random)
     if random.random() < 0.15 and (folder / "metadata.yaml").exists():
         file, kinds = folder / "metadata.yaml", {"words": _words}
     content = bytearray(file.read_bytes())
@@ -45,22 +40,6 @@ def damaged_copy(bag: Path, folder: Path, seed: int) -> str:
     kind = list(kinds)[below(random, len(kinds))]
     file.write_bytes(kinds[kind](content, random))
     return f"{kind} in {file.name}"
-
-
-def _replaced(folder: Path, file: Path, random: np.random.Generator) -> str:
-    """Let a link take a file's place, or the metadata name it many times."""
-    metadata = folder / "metadata.yaml"
-    if random.random() < 0.5:
-        names = [file.name] * MANY
-        if random.random() < 0.5:
-            (folder / f"again{''.join(file.suffixes)}").symlink_to(file)
-            names = [file.name, f"again{''.join(file.suffixes)}"]
-        metadata.write_text(f"rosbag2_bagfile_information: {{relative_file_paths: {json.dumps(names)}}}")
-        return f"{file.name} named {len(names)} times"
-    place, target = (file, metadata)[below(random, 2)], SPECIAL[below(random, len(SPECIAL))]
-    place.unlink(missing_ok=True)
-    place.symlink_to(target)
-    return f"{place.name} is a link to {target}"
 
 
 def _words(content: bytearray, random: np.random.Generator) -> bytearray:
