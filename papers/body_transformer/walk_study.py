@@ -133,7 +133,8 @@ class WalkJob:
             workers = [stack.enter_context(worker_pool(1)) for _ in range(processes)]
             robots = training.robots // processes
             seed = self.seed + (curve[-1].steps if continues else 0)  # a continued job gets other robots
-            env = WorkerEnvironment(workers, partial(A1WalkEpisodes, robots), robots, seed, OBSERVATION.shape[0], CLIP)
+            sizes = OBSERVATION.shape[0], 12
+            env = WorkerEnvironment(workers, partial(A1WalkEpisodes, robots), robots, seed, *sizes, CLIP)
             if continues:
                 learner = load_checkpoint(WalkPPO, checkpoint, env, "auto")
             else:

@@ -30,7 +30,7 @@ class Robots(Protocol):
         """Return the observations (B, size) now."""
 
     def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
-        """Take actions (B, 12); return observations, rewards, which robots fell, which reached the time limit, and the
+        """Take actions (B, N); return observations, rewards, which robots fell, which reached the time limit, and the
         last observations of robots whose episode is over.
         """
 
@@ -45,22 +45,23 @@ class WorkerEnvironment(VecEnv):
         robots: int,
         seed: int,
         observation_size: int,
+        joints: int,
         largest_action: float,
     ) -> None:
         self._workers = workers
         for number, worker in enumerate(workers):
             worker.submit(keep, partial(make, seed * len(workers) + number)).result()
         observation = gymnasium.spaces.Box(-np.inf, np.inf, (observation_size,), np.float32)
-        action = gymnasium.spaces.Box(-largest_action, largest_action, (12,), np.float32)
+        action = gymnasium.spaces.Box(-largest_action, largest_action, (joints,), np.float32)
         super().__init__(robots * len(workers), observation, action)
-        self._actions: Array = np.zeros((self.num_envs, 12))
+        self._actions: Array = np.zeros((self.num_envs, joints))
 
     def reset(self) -> Single:
         """Return the observations; robots are reset automatically."""
         return np.concatenate(self.ask("observe"))
 
     def step_async(self, actions: Array) -> None:
-        """Take actions (num_envs, 12)."""
+        """Take actions (num_envs, N)."""
         self._actions = actions
 
     def step_wait(self) -> tuple[Single, Single, Mask, list[dict[str, Any]]]:

@@ -16,7 +16,6 @@ from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot, load_robot
-from quadruped_sim.teacher.privileged import TEACHER_SIZE
 
 settings.register_profile("busy_machine", deadline=None, max_examples=50)
 settings.load_profile("busy_machine")
@@ -83,7 +82,7 @@ def standing_policy(aliengo: Robot) -> PolicyModel:
 @pytest.fixture(scope="session")
 def teacher(aliengo: Robot) -> PolicyModel:
     """A teacher with random weights."""
-    config, rng = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=(16,)), np.random.default_rng(0)
+    config, rng = MLPConfig(observation=97, window=1, hidden=(16,)), np.random.default_rng(0)
     policy = _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
     return replace(policy, step=exported_step(config))
 

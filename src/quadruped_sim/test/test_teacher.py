@@ -22,19 +22,17 @@ from quadruped_sim.physics.randomization import NOMINAL, TYPICAL
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
+from quadruped_sim.tasks.task import load_task
 from quadruped_sim.tasks.view import TrueState
 from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
-from quadruped_sim.teacher.privileged import (
-    CRITIC_SIZE,
-    TEACHER_PARTS,
-    TEACHER_SIZE,
-    critic_observation,
-    teacher_observation,
-)
-from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
+from quadruped_sim.teacher.privileged import Privileged
+from quadruped_sim.teacher.symmetry import action_mirror, mirrored, observation_mirror
 
+VELOCITY = load_task("velocity")
+ALIENGO = load_robot("aliengo")
+ACTION, OBSERVATION = action_mirror(ALIENGO), observation_mirror(VELOCITY.teacher_interface(ALIENGO), ALIENGO)
 WALK = SetpointRanges(always={"vx": (0.3, 0.6)})
 TO_THE_LEFT = SetpointRanges(always=dict.fromkeys(SETPOINT_FIELDS[:6], (0.1, 0.1)))
 SIDEWAYS = [SETPOINT_FIELDS.index(field) for field in ("vy", "yaw_rate", "roll")]
@@ -67,7 +65,10 @@ def privileged(rollout: Rollout) -> TrueState:
 
 
 def seen_in(rollout: Rollout) -> np.ndarray:
-    return teacher_observation(privileged(rollout), rollout.shaper, rollout.limiter)
+    """The observation (B, 97) of the teacher."""
+    return Privileged(VELOCITY, rollout.simulation.robot, rollout.simulation.batch).observe(
+        privileged(rollout), rollout.shaper, rollout.limiter
+    )
 
 
 def test_the_state_is_in_the_frame_of_the_heading(rollout):
@@ -95,12 +96,14 @@ def test_feet_on_the_ground_have_no_height_and_a_slope_is_seen_from_the_heading(
 
 
 def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_well(rollout):
-    seen = seen_in(rollout)
-    assert seen.shape == (3, TEACHER_SIZE) and seen.dtype == np.float32
-    ends = np.cumsum(list(TEACHER_PARTS.values()))
-    friction = seen[:, dict(zip(TEACHER_PARTS, ends, strict=True))["friction"] - 1]
-    np.testing.assert_allclose(friction, rollout.simulation.drawn.friction, rtol=1e-6)
-    assert critic_observation(privileged(rollout), seen).shape == (3, CRITIC_SIZE)
+    robot, seen = rollout.simulation.robot, seen_in(rollout)
+    assert seen.shape == (3, 97) and seen.dtype == np.float32
+    place = VELOCITY.teacher_interface(robot).spec["observation"].slices()["friction"]
+    np.testing.assert_allclose(seen[:, place][:, 0], rollout.simulation.drawn.friction, rtol=1e-6)
+    critic = Privileged(VELOCITY, robot, 3, critic=True)
+    known = critic.observe(privileged(rollout), rollout.shaper, rollout.limiter)
+    assert known.shape == (3, 132)
+    np.testing.assert_array_equal(known[:, :97], seen)
 
 
 def test_a_teacher_has_no_memory(rollout, teacher):
@@ -128,7 +131,7 @@ def test_a_policy_is_not_accepted_as_a_teacher(rollout, standing_policy):
 
 
 def group_of_four(seconds: float) -> Group:
-    return Group("aliengo", seconds, jobs(msgspec.convert(PLAN, CollectionPlan), 0)[0], size=4)
+    return Group(VELOCITY, "aliengo", seconds, jobs(msgspec.convert(PLAN, CollectionPlan), 0)[0], size=4)
 
 
 def test_robots_that_fall_or_grow_old_are_replaced_and_their_last_observation_is_returned():
@@ -145,7 +148,7 @@ def test_robots_that_fall_or_grow_old_are_replaced_and_their_last_observation_is
 
 def test_the_robots_of_a_group_that_makes_place_end_as_old_ones_do():
     plan = replace(msgspec.convert(PLAN, CollectionPlan), seconds=1000.0)
-    groups = Groups(plan, robots=4, groups=2, renewal=3, seed=0)
+    groups = Groups(VELOCITY, plan, robots=4, groups=2, renewal=3, seed=0)
     for period in range(1, 4):
         observation, _, fell, old, last = groups.step(groups.advise())
         assert not fell.any() and old.tolist() == [False, False, *[period == 3] * 2]
@@ -212,19 +215,21 @@ def test_a_teacher_drives_both_alike_whatever_its_network_has_learned(aliengo, p
 def test_the_actor_that_learns_is_the_teacher_that_acts(aliengo, pair):
     rng = np.random.default_rng(2)
     policy = TeacherPolicy(
-        Box(-np.inf, np.inf, (CRITIC_SIZE,)),
+        Box(-np.inf, np.inf, (132,)),
         Box(-6, 6, (12,)),
         lambda _: 1e-4,
         hidden=(16,),
+        action_mirror=ACTION,
         critic_learning_rate=1e-3,
         features_extractor_class=Normalised,
         features_extractor_kwargs={
-            "mean": rng.normal(0, 0.1, CRITIC_SIZE).astype(np.float32),
-            "deviation": np.ones(CRITIC_SIZE, np.float32),
+            "mean": rng.normal(0, 0.1, 132).astype(np.float32),
+            "deviation": np.ones(132, np.float32),
+            "mirror": OBSERVATION,
         },
     )
     expert = expert_of(pair, teacher_model(policy, aliengo, {}))
-    observation = np.concatenate([seen_in(pair), np.zeros((2, CRITIC_SIZE - TEACHER_SIZE), np.float32)], axis=1)
+    observation = np.concatenate([seen_in(pair), np.zeros((2, 132 - 97), np.float32)], axis=1)
     with torch.no_grad():
         action = policy.mean_action(torch.as_tensor(observation)).numpy()
         exploring, _, _ = policy(torch.as_tensor(observation), deterministic=True)

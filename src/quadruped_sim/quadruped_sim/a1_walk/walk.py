@@ -71,7 +71,6 @@ class A1WalkBatch:
         self.simulation = Simulation(robot, batch, Rough(ROUGHNESS, seed), seed, RANDOMIZATION)
         task = load_task("a1_walk")
         self.reward = Rewards(task, batch)
-        self._terminations = task.functions("terminations", batch).values()
         self._rng = np.random.default_rng([seed, 1])
         self._action: Array = np.zeros((batch, 12))
         self._state = self.simulation.state()
@@ -89,7 +88,7 @@ class A1WalkBatch:
         sent = (targets, targets, targets)
         setpoint = np.tile(SETPOINT, (batch, 1))
         view = View(self.simulation, self._state, setpoint, *clock, *sent, records)
-        return self.reward(view), np.any([termination(view) for termination in self._terminations], axis=0)
+        return self.reward(view)
 
     def restart(self, mask: Mask) -> None:
         """Replace the robots in `mask` (B,)."""

@@ -115,7 +115,7 @@ class WalkingRobots:
         targets = rollout.send(wanted, record=True)
         state = simulation.state()
         view = View(simulation, state, *period, wanted, targets, rollout.limiter.previous, rollout.recorded)
-        earned = CONTROL_PERIOD * self._rewards(view)
+        earned = CONTROL_PERIOD * self._rewards(view)[0]
         diverged = simulation.time < before  # MuJoCo reset it
         fell = (simulation.fallen(state) | diverged) & ~renewed
         self.restart(renewed)

@@ -156,7 +156,7 @@ class Trial:
             targets = rollout.send(wanted, record=True)
             period = (wanted, targets, before if step else targets, rollout.recorded)
             view = View(simulation, seen.state, rollout.shaper.setpoint, clock.phase, clock.walking, *period)
-            recorder.add_reward(rewards(view))
+            recorder.add_reward(rewards(view)[0])
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(rollout.recorded, seen.state, strides, clock.walking, upright & recorder.settled)
         elapsed = simulation.time - started

@@ -12,12 +12,14 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Meta, Struct
-from msgspec.structs import force_setattr
+from msgspec import Meta, Struct, structs
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import NotNegative, Number, Positive, converted, preset, read_settings
+from fcnet_core.observation import PolicyInterface, velocity_interface
+from fcnet_core.observation.terms import AnyTerm
+from fcnet_core.robot import Robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.tasks import rewards, signals, terminations
@@ -61,12 +63,18 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A task as in its file; see config/tasks. Sections are mappings of names to functions.
 
     episode [s]: longest one. terrains, commands, randomization, push [m/s]: as in a part of a collection file, which
-    takes their place where one is given. rewards: what a policy is trained on; score: what the evaluation reports, per
-    second and not below zero. signals: arrays by name that only the simulator knows. folder: of the file.
+    takes their place where one is given. interface: what a policy sees and does, by default velocity_interface at
+    `rate` [Hz]; teacher, critic: terms that a teacher sees as well, and that only its critic sees. rewards: what a
+    policy is trained on; score: what the evaluation reports, per second and not below zero. signals: arrays by name
+    that only the simulator knows. folder: of the file.
     """
 
     name: str
     robot: str = "aliengo"
+    interface: PolicyInterface | None = None
+    rate: Positive = 50.0
+    teacher: tuple[AnyTerm, ...] = ()
+    critic: tuple[AnyTerm, ...] = ()
     episode: Positive = 20.0
     terrains: Terrains = ({"kind": "flat"},)
     commands: SetpointRanges = SetpointRanges()
@@ -83,6 +91,17 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         for facts in self.terrains:
             terrain_from_facts(**facts)
 
+    def policy_interface(self, robot: Robot) -> PolicyInterface:
+        """Return what a policy of the robot sees and does."""
+        return self.interface or velocity_interface(robot, self.rate)
+
+    def teacher_interface(self, robot: Robot, critic: bool = False) -> PolicyInterface:
+        """Return what a teacher of the robot sees and does, or what its critic sees."""
+        interface = self.policy_interface(robot)
+        (name, seen), *_ = interface.inputs.items()
+        terms = (*seen.terms, *self.teacher, *(self.critic if critic else ()))
+        return structs.replace(interface, inputs={name: structs.replace(seen, terms=terms)})
+
     def functions(self, section: str, batch: int) -> dict[str, Function]:
         """Return the functions of a section for B robots. Raises FcnetError for an unknown function or parameter."""
         calls: Mapping[str, Call] = getattr(self, section)
@@ -96,7 +115,7 @@ def load_task(source: str | Path) -> Task:
     """Read a task file, or one of config/tasks/ by its name. Raises FcnetError for one that cannot be used."""
     path = preset(source, "tasks", FILE)
     task = read_settings(path, Task, FILE)
-    force_setattr(task, "folder", str(path.resolve().parent))
+    structs.force_setattr(task, "folder", str(path.resolve().parent))
     for section in SECTIONS:
         try:
             task.functions(section, 1)
@@ -165,21 +184,30 @@ def _imported(path: Path) -> ModuleType:
 
 
 class Rewards:
-    """A weighted sum of B robots, one control period after another; `totals` sums each part over robots and periods."""
+    """Rewards and ends of the episodes of B robots, one control period after another. section: rewards or score.
+    `totals` sums each part over robots and periods.
+    """
 
     def __init__(self, task: Task, batch: int, section: str = "rewards") -> None:
         self._total = task.total if section == "rewards" else Total(lowest=0.0)
         self._parts = task.functions(section, batch)
         self._weights = {name: reward.weight for name, reward in getattr(task, section).items()}
+        penalties = [termination.penalty for termination in task.terminations.values()]
+        self._terminations = dict(zip(task.functions("terminations", batch).values(), penalties, strict=True))
         self.totals: Counter[str] = Counter()
 
     def reset(self, mask: Mask) -> None:
         """Forget what the robots in `mask` (B,) did."""
-        for part in self._parts.values():
+        for part in (*self._parts.values(), *self._terminations):
             part.reset(mask)
 
-    def __call__(self, view: View) -> Array:
-        """Return the rewards (B,) of a control period."""
+    def __call__(self, view: View) -> tuple[Array, Mask]:
+        """Return the rewards (B,) of a control period, and which episodes it ends (B,)."""
         parts = {name: self._weights[name] * part(view) for name, part in self._parts.items()}
         self.totals.update({name: float(part.sum()) for name, part in parts.items()})
-        return self._total.scale * np.maximum(sum(parts.values()), self._total.lowest)
+        paid = np.maximum(sum(parts.values()), self._total.lowest)
+        ended = np.zeros(len(paid), dtype=bool)
+        for termination, penalty in self._terminations.items():
+            ended |= (ends := termination(view))
+            paid = paid - penalty * ends
+        return self._total.scale * paid, ended

@@ -13,17 +13,18 @@ from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.simulation import BodyState, Simulation
+from quadruped_sim.tasks.task import load_task
 from quadruped_sim.tasks.view import TrueState
-from quadruped_sim.teacher.privileged import TEACHER_SIZE, teacher_observation
-from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, mirrored
+from quadruped_sim.teacher.privileged import Privileged
+from quadruped_sim.teacher.symmetry import action_mirror, mirrored, observation_mirror
 
 
-def teacher_config(model: PolicyModel) -> MLPConfig:
-    """Return the network's sizes. Raises SimulationError if the model is not a teacher."""
+def teacher_config(model: PolicyModel, size: int) -> MLPConfig:
+    """Return the network's sizes. Raises SimulationError if it is not a teacher that sees `size` values."""
     config = model.card.config
-    if not isinstance(config, MLPConfig) or config.observation != TEACHER_SIZE:
-        advice = "choose a file that `fcnet teach` wrote"
-        raise SimulationError(f"a teacher sees {TEACHER_SIZE} values, this model {config.observation}; {advice}")
+    if not isinstance(config, MLPConfig) or config.observation != size:
+        advice = "choose a file that `fcnet teach` wrote for this task"
+        raise SimulationError(f"a teacher sees {size} values, this model {config.observation}; {advice}")
     return config
 
 
@@ -34,7 +35,10 @@ class TeacherExpert:
     """
 
     def __init__(self, model: PolicyModel, robot: Robot, shaper: CommandShaper, limiter: JointLimiter) -> None:
-        teacher_config(model)
+        task = load_task(model.card.training.get("task", "velocity"))
+        self._privileged = Privileged(task, robot, len(limiter.last))
+        self._mirrors = observation_mirror(self._privileged.interface, robot), action_mirror(robot)
+        teacher_config(model, self._privileged.size)
         if model.card.interface.name != robot.name:
             advice = f"choose a teacher of the {robot.name}, see models/teachers"
             raise SimulationError(f"this is a teacher of the {model.card.interface.name}; {advice}")
@@ -43,7 +47,7 @@ class TeacherExpert:
 
     def act(self, state: BodyState, simulation: Simulation) -> Array:
         """Return position targets (B, 12) [rad], as the encoders count, for simulated robots in their true state."""
-        known = TrueState(simulation, state)
-        seen = teacher_observation(known, self._runner.shaper, self._runner.limiter)
-        as_seen, as_mirrored = np.split(self._runner.act(np.concatenate([seen, mirrored(seen, OBSERVATION)])), 2)
-        return (as_seen + mirrored(as_mirrored, ACTION)) / 2 + simulation.drawn.joint_zero
+        of_observation, of_action = self._mirrors
+        seen = self._privileged.observe(TrueState(simulation, state), self._runner.shaper, self._runner.limiter)
+        as_seen, as_mirrored = np.split(self._runner.act(np.concatenate([seen, mirrored(seen, of_observation)])), 2)
+        return (as_seen + mirrored(as_mirrored, of_action)) / 2 + simulation.drawn.joint_zero

@@ -15,9 +15,9 @@ from fcnet_core.robot import load_robot
 from quadruped_sim.collection import PUSH_PROBABILITY, SHARDS, CollectionPlan, Job, jobs
 from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.rollout import Rollout
-from quadruped_sim.tasks.task import Rewards, load_task
+from quadruped_sim.tasks.task import Rewards, Task
 from quadruped_sim.tasks.view import TrueState, View
-from quadruped_sim.teacher.privileged import critic_observation, teacher_observation
+from quadruped_sim.teacher.privileged import Privileged
 
 ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one unit of an action
 
@@ -25,14 +25,13 @@ ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one uni
 class Group:
     """Robots of one part of the plan on one of its terrains. Robots whose episode is over are replaced."""
 
-    def __init__(self, robot_name: str, seconds: float, job: Job, size: int) -> None:
+    def __init__(self, task: Task, robot_name: str, seconds: float, job: Job, size: int) -> None:
         robot = load_robot(robot_name)
         self.name, self.size = job.name, size
         self._robot, self._push = robot, job.part.push
         self._rollout = Rollout(robot, size, job.build_terrain(), job.part.setpoints, job.part.randomization, job.seed)
-        self.reward = Rewards(task := load_task("velocity"), size)
-        (self._fell,) = task.functions("terminations", size).values()
-        self._fall = task.total.scale * task.terminations["fallen"].penalty
+        self.reward = Rewards(task, size)
+        self._privileged = Privileged(task, robot, size, critic=True)
         self._rng = np.random.default_rng([job.seed, 3])
         self._oldest = round(seconds / CONTROL_PERIOD)
         self._age = self._rng.integers(0, self._oldest, size)
@@ -53,8 +52,7 @@ class Group:
         targets = (wanted, rollout.send(wanted, record=True), rollout.limiter.previous)
         rollout.simulation.push_randomly(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
         view = View(rollout.simulation, rollout.simulation.state(), *period, *targets, rollout.recorded)
-        reward = self.reward(view)
-        fell = self._fell(view)
+        reward, fell = self.reward(view)
         self._age += 1
         old = (self._age >= self._oldest) & ~fell
         if not (over := fell | old).any():
@@ -68,11 +66,10 @@ class Group:
             self._age[over] = 0
             self._seen = rollout.observe()
             self.observation = self._observe(TrueState(rollout.simulation, self._seen.state))
-        return self.observation, reward - self._fall * fell, fell, old, last
+        return self.observation, reward, fell, old, last
 
     def _observe(self, seen: TrueState) -> Single:
-        rollout = self._rollout
-        return critic_observation(seen, teacher_observation(seen, rollout.shaper, rollout.limiter))
+        return self._privileged.observe(seen, self._rollout.shaper, self._rollout.limiter)
 
 
 @dataclass(frozen=True)
@@ -97,14 +94,14 @@ class Groups:
     replaces the oldest, whose episodes are cut off.
     """
 
-    def __init__(self, plan: CollectionPlan, robots: int, groups: int, renewal: int, seed: int) -> None:
-        self._plan, self._size, self._renewal = plan, robots // groups, renewal
+    def __init__(self, task: Task, plan: CollectionPlan, robots: int, groups: int, renewal: int, seed: int) -> None:
+        self._task, self._plan, self._size, self._renewal = task, plan, robots // groups, renewal
         self._jobs = iter(jobs(replace(plan, shards=SHARDS), seed))
         self._groups = [self._next() for _ in range(groups)]
         self._periods, self._progress = 0, Progress()
 
     def observe(self) -> Single:
-        """Return the observations (robots, CRITIC_SIZE)."""
+        """Return the observations (robots, n) of the critic."""
         return np.concatenate([group.observation for group in self._groups])
 
     def advise(self) -> Array:
@@ -140,4 +137,4 @@ class Groups:
         return done
 
     def _next(self) -> Group:
-        return Group(self._plan.robot, self._plan.seconds, next(self._jobs), self._size)
+        return Group(self._task, self._plan.robot, self._plan.seconds, next(self._jobs), self._size)

@@ -13,13 +13,11 @@ from torch import Tensor, nn
 
 from fcnet_core.arrays import Single
 from fcnet_core.model_file import PolicyModel, card_for_robot
-from fcnet_core.observation import ACTION_SIZE
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot
 from quadruped_sim.teacher.groups import ACTION_UNIT
-from quadruped_sim.teacher.privileged import CRITIC_SIZE, TEACHER_SIZE
-from quadruped_sim.teacher.symmetry import ACTION, OBSERVATION, Permutation
+from quadruped_sim.teacher.symmetry import Permutation
 
 OBSERVATION_CLIP = 6.0  # [standard deviations]
 
@@ -41,34 +39,36 @@ class Mirror(nn.Module):
 
 
 class Normalised(BaseFeaturesExtractor):
-    """The critic's observations, and behind them the mirrored robots' as the teacher sees them, (B, CRITIC_SIZE +
-    TEACHER_SIZE), in standard deviations from their mean.
+    """The critic's observations, and behind them the mirrored robots' as the teacher sees them, in standard deviations
+    from their mean. mirror: of the teacher's observations.
     """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, space: Any, mean: Single, deviation: Single) -> None:
-        super().__init__(space, CRITIC_SIZE + TEACHER_SIZE)
+    def __init__(self, space: Any, mean: Single, deviation: Single, mirror: Permutation) -> None:
+        self._size = len(mirror[0])
+        super().__init__(space, len(mean) + self._size)
         self.register_buffer("mean", torch.as_tensor(mean))
         self.register_buffer("deviation", torch.as_tensor(deviation))
-        self._mirror = Mirror(OBSERVATION)
+        self._mirror = Mirror(mirror)
 
     def forward(self, observation: Tensor) -> Tensor:
-        image = self._mirror(observation[:, :TEACHER_SIZE])
-        off = observation - self.mean, image - self.mean[:TEACHER_SIZE]
-        scaled = torch.cat([off[0] / self.deviation, off[1] / self.deviation[:TEACHER_SIZE]], dim=1)
+        size = self._size
+        image = self._mirror(observation[:, :size])
+        off = observation - self.mean, image - self.mean[:size]
+        scaled = torch.cat([off[0] / self.deviation, off[1] / self.deviation[:size]], dim=1)
         return torch.clamp(scaled, -OBSERVATION_CLIP, OBSERVATION_CLIP)
 
 
 class SymmetricAction(nn.Linear):
-    """The actor's last layer: actions (B, 12), the mean of the robots' own and of the mirrored robots', mirrored, from
+    """The actor's last layer: actions (B, N), the mean of the robots' own and of the mirrored robots', mirrored, from
     latents (B, 2, hidden) of both.
     """
 
-    def __init__(self, hidden: int) -> None:
-        super().__init__(hidden, ACTION_SIZE)
-        self._mirror = Mirror(ACTION)
+    def __init__(self, hidden: int, mirror: Permutation) -> None:
+        super().__init__(hidden, len(mirror[0]))
+        self._mirror = Mirror(mirror)
 
     def forward(self, latent: Tensor) -> Tensor:
         own, image = super().forward(latent).unbind(1)
@@ -80,18 +80,20 @@ class Networks(nn.Module):
     only the teacher's part of the observation, of the robots and of their mirror images.
     """
 
-    def __init__(self, hidden: tuple[int, ...]) -> None:
+    def __init__(self, hidden: tuple[int, ...], actor: int, critic: int) -> None:
         super().__init__()
         self.latent_dim_pi = self.latent_dim_vf = hidden[-1]
-        self.actor, self.critic = _hidden_layers(TEACHER_SIZE, hidden), _hidden_layers(CRITIC_SIZE, hidden)
+        self._sizes = actor, critic
+        self.actor, self.critic = _hidden_layers(actor, hidden), _hidden_layers(critic, hidden)
 
     def forward_actor(self, features: Tensor) -> Tensor:
-        both = torch.stack([features[:, :TEACHER_SIZE], features[:, CRITIC_SIZE:]], dim=1)
+        actor, critic = self._sizes
+        both = torch.stack([features[:, :actor], features[:, critic:]], dim=1)
         latent: Tensor = self.actor(both)
         return latent
 
     def forward_critic(self, features: Tensor) -> Tensor:
-        latent: Tensor = self.critic(features[:, :CRITIC_SIZE])
+        latent: Tensor = self.critic(features[:, : self._sizes[1]])
         return latent
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
@@ -113,16 +115,24 @@ class TeacherPolicy(ActorCriticPolicy):
     features_extractor: Normalised
     action_net: SymmetricAction  # type: ignore[assignment]
 
-    def __init__(self, *arguments: Any, hidden: tuple[int, ...], critic_learning_rate: float, **settings: Any) -> None:
-        self._hidden, self._critic_learning_rate = hidden, critic_learning_rate
+    def __init__(
+        self,
+        *arguments: Any,
+        hidden: tuple[int, ...],
+        action_mirror: Permutation,
+        critic_learning_rate: float,
+        **settings: Any,
+    ) -> None:
+        self._hidden, self._critic_learning_rate, self._action_mirror = hidden, critic_learning_rate, action_mirror
         super().__init__(*arguments, **settings)
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = Networks(self._hidden)
+        critic = len(self.features_extractor.mean)
+        self.mlp_extractor = Networks(self._hidden, self.features_dim - critic, critic)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
-        self.action_net = SymmetricAction(self._hidden[-1])
+        self.action_net = SymmetricAction(self._hidden[-1], self._action_mirror)
         critic = [*self.mlp_extractor.critic.parameters(), *self.value_net.parameters()]
         actor: dict[str, Any] = {"params": [*self.actor_parameters, self.log_std]}
         groups = [actor, {"params": critic, "lr": self._critic_learning_rate}]
@@ -139,7 +149,7 @@ class TeacherPolicy(ActorCriticPolicy):
         return [*(layer for layer in self.mlp_extractor.actor if isinstance(layer, nn.Linear)), self.action_net]
 
     def mean_action(self, observation: Tensor) -> Tensor:
-        """Return the actions (B, 12) without exploration."""
+        """Return the actions (B, N) without exploration."""
         action: Tensor = self.action_net(self.mlp_extractor.forward_actor(self.features_extractor(observation)))
         return action
 
@@ -154,19 +164,20 @@ class TeacherPPO(PPO):
 
 
 def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any]) -> PolicyModel:
-    """Return the actor as a policy: an MLP over one observation of the teacher."""
+    """Return the actor as a policy: an MLP over one observation of the teacher. facts: of its training."""
+    size = policy.actor_layers[0].in_features
     weights = {}
     for index, layer in enumerate(policy.actor_layers):
         weights[f"layers.{index}.weight"] = layer.weight.detach().numpy().copy()
         weights[f"layers.{index}.bias"] = layer.bias.detach().numpy().copy()
     normalised = policy.features_extractor
     scales = {
-        "observation_mean": normalised.mean[:TEACHER_SIZE].numpy().copy(),
-        "observation_std": normalised.deviation[:TEACHER_SIZE].numpy().copy(),
+        "observation_mean": normalised.mean[:size].numpy().copy(),
+        "observation_std": normalised.deviation[:size].numpy().copy(),
         "action_mean": robot.stand_pose.astype(np.float32),
-        "action_scale": np.full(12, ACTION_UNIT, np.float32),
+        "action_scale": np.full(len(robot.joints), ACTION_UNIT, np.float32),
     }
     hidden = tuple(layer.out_features for layer in policy.actor_layers[:-1])
-    config = MLPConfig(observation=TEACHER_SIZE, window=1, hidden=hidden)
+    config = MLPConfig(observation=size, action=len(robot.joints), window=1, hidden=hidden)
     card = card_for_robot(robot, config, observation_clip=OBSERVATION_CLIP, training=facts)
     return PolicyModel(card, weights, scales, exported_step(config))

@@ -1,47 +1,53 @@
-"""Observations of a teacher, which knows velocities, contacts and samples of the randomisation, and of its critic."""
+"""What a teacher and its critic see: the terms of their task, of which many read what only a simulator knows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fcnet_core.arrays import ArraySpec, Single
+from fcnet_core.arrays import Single
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.control.runner import JointLimiter, observation_of
-from fcnet_core.observation import ACTION_SIZE, OBSERVATION_SIZE
-from quadruped_sim.tasks import signals
+from fcnet_core.control.runner import JointLimiter
+from fcnet_core.observation import Known, ObservationBuilder
+from fcnet_core.robot import Robot
+from quadruped_sim.tasks.task import Task
 from quadruped_sim.tasks.view import TrueState
 
-DRAWN = {"friction": 1, "payload": 1, "com": 3, "strength": 1, "delay": 1}  # of randomization.Draw
-TEACHER_PARTS = {
-    "observation": OBSERVATION_SIZE,  # a policy's, without noise, dropouts and errors of the encoders
-    "previous_action": ACTION_SIZE,  # the position targets before the last ones, which may not have arrived yet [rad]
-    "linear_velocity": 3,  # of the trunk, in its frame [m/s]
-    "contact": 4,  # of the feet, 0 or 1
-    "height": 1,  # of the trunk over the ground [m]
-    **DRAWN,
-}
-TEACHER_SPEC = ArraySpec((sum(TEACHER_PARTS.values()),), parts=TEACHER_PARTS)
-TEACHER_SIZE = TEACHER_SPEC.shape[0]
-CRITIC_SIZE = TEACHER_SIZE + 35
-FARTHEST = 0.4  # [m] beyond which heights of the ground at a foot are clipped for the critic
+DRAWN = ("friction", "payload", "com", "strength", "delay")  # of randomization.Draw
 
 
-def teacher_observation(seen: TrueState, shaper: CommandShaper, limiter: JointLimiter) -> Single:
-    """Return the input of the teacher (B, TEACHER_SIZE), see TEACHER_PARTS, for the robots' commands and targets.
+class Privileged:
+    """Observations (B, n) of a task's teacher, or of its critic, for robots in their true state.
 
-    It lacks the ground ahead: a policy that does not see the ground could not imitate a teacher that does.
+    A teacher lacks the ground ahead: a policy that does not see the ground could not imitate one that does.
     """
-    state, drawn = seen.state, seen.simulation.drawn
-    observation = observation_of(state, limiter.last - drawn.joint_zero, shaper.command())
-    facts = [getattr(drawn, name).reshape(len(observation), -1) for name in DRAWN]
-    known = (limiter.previous - drawn.joint_zero, seen.body_velocity, state.contact, signals.trunk_height(seen))
-    return np.concatenate([observation, *known, *facts], axis=1).astype(np.float32)
 
+    def __init__(self, task: Task, robot: Robot, batch: int, critic: bool = False) -> None:
+        self.interface = task.teacher_interface(robot, critic)
+        self._signals = {
+            name: signal for name, signal in task.functions("signals", batch).items() if name in self.interface.reads
+        }
+        self._builder = ObservationBuilder(self.interface, robot.joint_names, batch)
 
-def critic_observation(seen: TrueState, teacher: Single) -> Single:
-    """Return the input of the critic (B, CRITIC_SIZE): the teacher's, then the ground around the feet, heights and
-    speeds of the feet, and slope.
-    """
-    ground = signals.feet_ground(seen, farthest=FARTHEST)
-    known = (ground, signals.foot_speed(seen), seen.slope, signals.vertical_velocity(seen))
-    return np.concatenate([teacher, *known], axis=1).astype(np.float32)
+    @property
+    def size(self) -> int:
+        """Number of entries of an observation."""
+        return self.interface.shapes["observation"][0]
+
+    def observe(self, seen: TrueState, shaper: CommandShaper, limiter: JointLimiter) -> Single:
+        """Return the observations (B, n) for the robots' commands and the targets that were sent."""
+        state, drawn = seen.state, seen.simulation.drawn
+        values = {
+            "orientation": state.orientation,
+            "angular_velocity": state.angular_velocity,
+            "joint_position": state.joint_position,
+            "joint_velocity": state.joint_velocity,
+            "linear_velocity": seen.body_velocity,
+            "foot_contact": state.contact,
+            **{name: getattr(drawn, name).reshape(len(state.position), -1) for name in DRAWN},
+            **{name: signal(seen) for name, signal in self._signals.items()},
+        }
+        sent = (limiter.last - drawn.joint_zero, limiter.previous - drawn.joint_zero)
+        known = Known(shaper.setpoint, shaper.clock.phase, shaper.clock.walking, sent)
+        observation = self._builder.build(values, known)
+        self._builder.advance()
+        return np.asarray(observation)

@@ -25,11 +25,12 @@ from fcnet_core.robot import load_robot
 from quadruped_sim.collection import CollectionPlan
 from quadruped_sim.reinforcement import WorkerEnvironment, load_checkpoint, save_checkpoint
 from quadruped_sim.rollout import ActionNoise
+from quadruped_sim.tasks.task import Task
 from quadruped_sim.teacher.expert import teacher_config
 from quadruped_sim.teacher.groups import Groups, Progress
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
-from quadruped_sim.teacher.privileged import CRITIC_SIZE
 from quadruped_sim.teacher.settings import TeacherConfig
+from quadruped_sim.teacher.symmetry import action_mirror, observation_mirror
 from quadruped_sim.worker_pool import worker_pool
 
 LARGEST_ACTION = 6.0
@@ -46,16 +47,22 @@ TEACHER = "teacher.safetensors"
 
 class TeacherEnvironment(WorkerEnvironment):
     """The robots of several worker processes, as many and in as many groups in each as the settings say. An observation
-    is the critic's; the teacher acts on its first TEACHER_SIZE elements.
+    is the critic's, which starts with the teacher's.
     """
 
-    def __init__(self, plan: CollectionPlan, config: TeacherConfig, workers: Sequence[Executor], seed: int) -> None:
-        make = partial(Groups, plan, config.robots, config.groups, config.renewal)
+    def __init__(
+        self, task: Task, plan: CollectionPlan, config: TeacherConfig, workers: Sequence[Executor], seed: int
+    ) -> None:
+        make = partial(Groups, task, plan, config.robots, config.groups, config.renewal)
         robots = config.robots // config.groups * config.groups
-        super().__init__(workers, make, robots, seed, CRITIC_SIZE, LARGEST_ACTION)
+        robot = load_robot(plan.robot)
+        teacher, critic = (task.teacher_interface(robot, critic) for critic in (False, True))
+        self.mirrors = observation_mirror(teacher, robot), action_mirror(robot)
+        sizes = (critic.shapes["observation"][0], len(robot.joints))
+        super().__init__(workers, make, robots, seed, *sizes, LARGEST_ACTION)
 
     def advise(self) -> Array:
-        """Return the trot's actions (num_envs, 12); call it in every period or never."""
+        """Return the trot's actions (num_envs, N); call it in every period or never."""
         return np.concatenate(self.ask("advise"))
 
     def progress(self) -> Progress:
@@ -70,7 +77,7 @@ def demonstrate(
     env: TeacherEnvironment, steps: int, drive: Callable[[Single], Array] | None, rng: np.random.Generator
 ) -> tuple[Single, Single]:
     """Let the trot walk, disturbed, or label what `drive` does (DAgger), for `steps` control periods. Return the
-    observations (N, CRITIC_SIZE) and the trot's actions (N, 12).
+    observations (K, n) and the trot's actions (K, N).
     """
     seen, taught = [], []
     noise = ActionNoise(env.num_envs, LARGEST_NOISE, rng)
@@ -148,17 +155,18 @@ class Rounds(BaseCallback):
 
 
 def new_learner(env: TeacherEnvironment, config: TeacherConfig, observation: Single) -> TeacherPPO:
-    """Return PPO with untrained networks, scaled to the observations (N, CRITIC_SIZE) of a demonstration."""
+    """Return PPO with untrained networks, scaled to the observations (K, n) of a demonstration."""
     mean, deviation = observation.mean(axis=0), np.maximum(observation.std(axis=0), LEAST_DEVIATION)
     return TeacherPPO(
         TeacherPolicy,
         env,
         policy_kwargs={
             "hidden": config.hidden,
+            "action_mirror": env.mirrors[1],
             "ortho_init": False,
             "critic_learning_rate": config.critic_learning_rate,
             "features_extractor_class": Normalised,
-            "features_extractor_kwargs": {"mean": mean, "deviation": deviation},
+            "features_extractor_kwargs": {"mean": mean, "deviation": deviation, "mirror": env.mirrors[0]},
             "log_std_init": float(np.log(config.action_deviation)),
         },
         **{name: getattr(config, name) for name in PPO_SETTINGS},
@@ -171,6 +179,7 @@ def new_learner(env: TeacherEnvironment, config: TeacherConfig, observation: Sin
 
 
 def teach(
+    task: Task,
     plan: CollectionPlan,
     config: TeacherConfig,
     folder: Path,
@@ -191,7 +200,7 @@ def teach(
         workers = [stack.enter_context(worker_pool(1)) for _ in range(processes)]
         continues = checkpoint.exists()
         seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
-        env = TeacherEnvironment(plan, config, workers, seed)
+        env = TeacherEnvironment(task, plan, config, workers, seed)
         if continues:
             learner = _loaded(checkpoint, env, config)
         elif init is None:
@@ -221,7 +230,7 @@ def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) ->
 
 def _successor(teacher: PolicyModel, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
     """Return PPO with a teacher's actor and a new critic."""
-    its = teacher_config(teacher)
+    its = teacher_config(teacher, len(env.mirrors[0][0]))
     observation, _ = demonstrate(env, config.imitation_steps, None, np.random.default_rng(config.seed))
     learner = new_learner(env, replace(config, hidden=its.hidden), observation)
     normalised = learner.policy.features_extractor

@@ -26,8 +26,9 @@ from quadruped_sim.physics.randomization import TYPICAL
 from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
+from quadruped_sim.tasks.task import load_task
 from quadruped_sim.tasks.view import TrueState
-from quadruped_sim.teacher.privileged import teacher_observation
+from quadruped_sim.teacher.privileged import Privileged
 from quadruped_sim.worker_pool import worker_pool
 
 FOLDER = shipped_model("aliengo").parent
@@ -107,13 +108,13 @@ def observed_walk(robot):
     ranges = SetpointRanges({name: (limits.lowest, limits.highest) for name, limits in robot.commands.items()})
     flat = terrain_from_facts(kind="flat")
     rollout = Rollout(robot, 1, flat, ranges, TYPICAL, 0, model, model.command_shaper(1))
-    policy = load_policy(model, batch=1)
+    policy, known = load_policy(model, batch=1), Privileged(load_task("velocity"), robot, 1)
     of_policies, of_teachers = [], []
     for step in range(STEPS):
         seen = rollout.observe()
         state = TrueState(rollout.simulation, seen.state)
         of_policies.append(rollout.sense(seen)[0])
-        of_teachers.append(teacher_observation(state, rollout.shaper, rollout.limiter)[0])
+        of_teachers.append(known.observe(state, rollout.shaper, rollout.limiter)[0])
         if step % 100 == 50:
             rollout.simulation.push_randomly(np.ones(1, dtype=bool), 0.8)
         rollout.send(policy.step(of_policies[-1][None]).astype(np.float64))

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import load_robot
+from quadruped_sim.physics.randomization import TYPICAL, draw
 from quadruped_sim.physics.simulation import BodyState
 from quadruped_sim.physics.terrain import Flat, Rough
 from quadruped_sim.tasks import rewards
 from quadruped_sim.tasks.task import Rewards, load_task
 from quadruped_sim.tasks.view import View
+from quadruped_sim.teacher.privileged import Privileged
 
 RECORDED = np.load(Path(__file__).parent.parent / "data" / "rewards.npz")
 STEPS, BATCH = 8, 2
@@ -40,7 +42,9 @@ PARTS = {  # of the recorded sums of both robots, in their order
 def periods(name: str) -> Iterator[View]:
     """Random control periods of two robots on rough ground."""
     robot, rng, shape = load_robot(name), np.random.default_rng(0), (STEPS, BATCH)
-    simulation = SimpleNamespace(robot=robot, terrain=Rough(0.04, 3), period=0.02)
+    simulation = SimpleNamespace(
+        robot=robot, terrain=Rough(0.04, 3), period=0.02, touching=lambda *_: np.zeros(BATCH, bool)
+    )
     quaternion = rng.normal(0, 0.05, (*shape, 4)) + [0, 0, 0, 1.0]
     around = robot.stand_pose + rng.normal(0, 0.05, (3, *shape, 12))
     state = {
@@ -81,7 +85,7 @@ def test_a_reward_is_that_of_the_first_releases(task, section, robot, recorded) 
         if step == RESET:
             rewards.reset(np.array([True, False]))
         rewards.totals.clear()
-        np.testing.assert_allclose(rewards(view), RECORDED[recorded][step], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(rewards(view)[0], RECORDED[recorded][step], rtol=1e-12, atol=1e-12)
         parts.append(dict(rewards.totals))
     if section == "rewards" and robot == "aliengo":
         sums = [[sum(part[name] for name in names) for names in PARTS.values()] for part in parts]
@@ -89,6 +93,19 @@ def test_a_reward_is_that_of_the_first_releases(task, section, robot, recorded) 
     elif robot == "a1":
         weights = [reward.weight for reward in load_task(task).rewards.values()]
         np.testing.assert_allclose([[*part.values()] for part in parts], RECORDED["a1_terms"] * weights, atol=1e-12)
+
+
+def test_the_signals_of_a_teacher_and_its_critic_are_those_of_the_first_releases() -> None:
+    robot = load_robot("aliengo")
+    drawn = draw(TYPICAL, BATCH, np.random.default_rng(1))
+    critic = Privileged(load_task("velocity"), robot, BATCH, critic=True)
+    clock = SimpleNamespace(phase=np.zeros(BATCH), walking=np.zeros(BATCH))
+    for step, view in enumerate(periods("aliengo")):
+        view.simulation.drawn = drawn
+        limiter = SimpleNamespace(last=view.sent + drawn.joint_zero, previous=view.wanted + drawn.joint_zero)
+        seen = critic.observe(view, SimpleNamespace(setpoint=np.zeros((BATCH, 9)), clock=clock), limiter)
+        if step % 4 == 0:
+            np.testing.assert_allclose(seen[:, 70:], RECORDED["critic"][step // 4], atol=1e-6)
 
 
 def one(name: str, **changes: object) -> View:
@@ -117,7 +134,7 @@ def one(name: str, **changes: object) -> View:
 
 
 def paid(task: str, view: View, section: str = "rewards") -> float:
-    return float(Rewards(load_task(task), 1, section)(view)[0])
+    return float(Rewards(load_task(task), 1, section)(view)[0][0])
 
 
 FASTER = np.full((1, 12), 0.5)
