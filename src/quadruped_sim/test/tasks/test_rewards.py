@@ -97,7 +97,7 @@ def test_a_reward_is_that_of_the_first_releases(task, section, robot, recorded) 
 
 def test_the_signals_of_a_teacher_and_its_critic_are_those_of_the_first_releases() -> None:
     robot = load_robot("aliengo")
-    drawn = draw(TYPICAL, BATCH, np.random.default_rng(1))
+    drawn = draw(TYPICAL, BATCH, 12, np.random.default_rng(1))
     critic = Privileged(load_task("velocity"), robot, BATCH, critic=True)
     clock = SimpleNamespace(phase=np.zeros(BATCH), walking=np.zeros(BATCH))
     for step, view in enumerate(periods("aliengo")):
