@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fcnet_core.bench.eager import PublishedStep
 from fcnet_core.bench.steps import Form, observations, stepping
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Pace, Timing, interleave
@@ -24,6 +23,7 @@ from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import load_policy
 from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
+from papers.fcnet.published_step import PublishedStep
 from papers.shared import pace_of, parser, run, untrained, write
 
 SUBJECT = "FCNet"

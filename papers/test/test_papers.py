@@ -30,6 +30,7 @@ from papers.body_transformer.walk_network import Networks, walk_graph
 from papers.fcnet import step_sweeps, study, train_steps
 from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
 from papers.fcnet.published import published_network
+from papers.fcnet.published_step import PublishedStep
 from papers.fcnet.study_jobs import Trained, write_parts
 from papers.shared import untrained
 
@@ -104,6 +105,7 @@ def figures(path: Path) -> list[float]:
     [
         ("fcnet.spectrum", (BAG,)),
         ("fcnet.step_sweeps", ("layers", "--values", 1, *PACE)),  # two compiled sides instead of three
+        ("fcnet.published_step", PACE),
         ("fcnet.train_steps", ("--windows", 8, "--bf16", "--rounds", 1)),
         ("body_transformer.attention", (BODY_TRANSFORMER, BAG, "--steps", 200)),
         ("body_transformer.sparse_attention", PACE),
@@ -115,16 +117,18 @@ def test_a_script_gives_finite_figures_and_a_picture(script, monkeypatch, tmp_pa
     monkeypatch.setattr(sparse_attention, "SIZES", (4, 8))
     monkeypatch.setattr(sparse_attention, "SIZES_OF_SPARSITIES", (5,))
     outputs = ["--json", tmp_path / "table.json"]
-    if name != "fcnet.train_steps":
+    draws = name not in ("fcnet.train_steps", "fcnet.published_step")
+    if draws:
         outputs += ["--figure", tmp_path / "figure.png"]
     script(name, *arguments, *outputs)
     assert all(math.isfinite(figure) for figure in figures(tmp_path / "table.json"))
-    assert name == "fcnet.train_steps" or is_picture(tmp_path / "figure.png")
+    assert not draws or is_picture(tmp_path / "figure.png")
 
 
 @pytest.mark.parametrize(
     ("form", "config"),
     [
+        (PublishedStep, FCNetConfig(hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)),
         (FilterStep, FCNetConfig(hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)),
         (TransformerStep, TransformerConfig(hidden=16, layers=2, heads=2, window=8)),
         (RetNetStep, RetNetConfig(hidden=16, layers=2, heads=2, value_width=32, ffn_width=24, window=8)),

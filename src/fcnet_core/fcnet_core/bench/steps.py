@@ -8,7 +8,6 @@ from typing import Protocol
 import numpy as np
 
 from fcnet_core.arrays import Single
-from fcnet_core.bench.eager import PublishedStep
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Call, Pace, interleave
 from fcnet_core.errors import FcnetError
@@ -16,10 +15,10 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies import policy_type
 from fcnet_core.policy import load_policy
 
-AGREEMENT = 1e-4  # [rad] between forms in single precision: the state of the published form drifts
+AGREEMENT = 1e-4  # [rad] between forms in single precision
 HALF_AGREEMENT = 1e-2  # [rad] of the form in half precision, whose weights are rounded
 OBSERVATIONS = 50
-ONNX, PUBLISHED, HALF = "ONNX Runtime", "published eager", "numba, fp16 weights"
+ONNX, HALF = "ONNX Runtime", "numba, fp16 weights"
 
 
 class Form(Protocol):
@@ -30,9 +29,8 @@ class Form(Protocol):
 
 
 def forms(model: PolicyModel) -> dict[str, Form]:
-    """Return the policy in every form, the reference of durations first: the published step for FCNet, else ONNX."""
-    published: dict[str, Form] = {PUBLISHED: PublishedStep(model)} if model.card.policy_type == "fcnet" else {}
-    policies = published | {ONNX: load_policy(model, "onnx")}
+    """Return the policy in every runtime, the reference of durations first."""
+    policies: dict[str, Form] = {ONNX: load_policy(model, "onnx")}
     if "numba" in policy_type(model.card.policy_type).runtimes:
         policies |= {"numba": load_policy(model, "numba"), HALF: load_policy(model.in_half_precision(), "numba")}
     return policies
@@ -54,9 +52,9 @@ def check_agreement(policies: Mapping[str, Form], seen: Single) -> None:
             raise FcnetError(f"{name} differs from {ONNX} by {difference:.1e} rad: its duration has no meaning")
 
 
-def time_forms(model: PolicyModel, pace: Pace) -> ResultTable:
-    """Time every form of one policy. Raises FcnetError if forms disagree."""
-    policies, seen = forms(model), observations(model)
+def time_forms(model: PolicyModel, policies: Mapping[str, Form], pace: Pace) -> ResultTable:
+    """Time forms of one policy; the first one is the reference. Raises FcnetError if they disagree."""
+    seen = observations(model)
     check_agreement(policies, seen)
     timing = interleave({name: stepping(policy, seen) for name, policy in policies.items()}, pace)
     reference = next(iter(policies))

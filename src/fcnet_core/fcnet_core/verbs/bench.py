@@ -14,10 +14,10 @@ from fcnet_core.verbs import add_json, check_json, write_json
 SUMMARY = "measure the duration of a policy's control step in every runtime"
 EPILOG = """
 The runtimes are ONNX Runtime and, for FCNet and the Transformer, numba with weights in full and in half precision. They
-take turns on one core. The last column is the speed-up over the reference, a ratio of CPU times: the median over the
-rounds, with the 10th and 90th percentiles. The reference is ONNX Runtime; for FCNet it is the published recurrent step
-in eager PyTorch. Measure on an idle machine: under load the compiled runtimes look better than they are. A file of
-format 1 needs `fcnet export --format 2` first.
+take turns on one core. The last column is the speed-up over ONNX Runtime, a ratio of CPU times: the median over the
+rounds, with the 10th and 90th percentiles. Measure on an idle machine: under load the compiled runtimes look better
+than they are. A file of format 1 needs `fcnet export --format 2` first. The published step of FCNet in eager PyTorch is
+compared by papers/fcnet/published_step.py.
 
 examples:
   fcnet bench step                                         # the shipped policy of the Aliengo
@@ -48,14 +48,14 @@ def run(args: argparse.Namespace) -> int:
     models = {name: load_model(name) for name in args.models or ["aliengo"]}
     import torch
 
-    from fcnet_core.bench.steps import time_forms
+    from fcnet_core.bench.steps import forms, time_forms
     from fcnet_core.bench.timing import Pace
 
     torch.set_num_threads(1)
     pace = Pace(args.rounds, args.steps, 1 / args.paced if args.paced else 0.0)
     tables = {}
     for name, model in models.items():
-        tables[name] = time_forms(model, pace)
+        tables[name] = time_forms(model, forms(model), pace)
         if args.json != "-":
             print(tables[name].text())
     write_json({name: asdict(table) for name, table in tables.items()}, args.json)

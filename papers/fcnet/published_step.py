@@ -1,6 +1,12 @@
-"""FCNet's published control step in eager PyTorch, float32, one robot: the baseline of `fcnet bench step`."""
+"""FCNet's published control step in eager PyTorch, float32, one robot, and its duration next to the suite's runtimes.
+
+python -m papers.fcnet.published_step
+python -m papers.fcnet.published_step --paced 50 --rounds 8 --steps 30
+"""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -8,8 +14,11 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
 
 from fcnet_core.arrays import Single
-from fcnet_core.model_file import PolicyModel
+from fcnet_core.bench.steps import forms, time_forms
+from fcnet_core.files import Positive, option
+from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policies.fcnet.spectral import inverse_dft_last, phase_table
+from papers.shared import pace_of, parser, run, write
 
 
 class PublishedStep:
@@ -58,3 +67,16 @@ class PublishedStep:
 
     def _layer_norm(self, name: str, x: Tensor) -> Tensor:
         return layer_norm(x, x.shape[-1:], self._w[name + ".weight"], self._w[name + ".bias"])
+
+
+def main() -> None:
+    """Measure and print."""
+    options = parser(__doc__, rounds=40, steps=50, figure=False)
+    options.add_argument("--paced", type=option(Positive), metavar="HZ", help="step at this rate, with cold caches")
+    args, model = options.parse_args(), load_model("aliengo")
+    pace = replace(pace_of(args), period=1 / args.paced if args.paced else 0.0)
+    write(time_forms(model, {"published eager": PublishedStep(model), **forms(model)}, pace), args.json)
+
+
+if __name__ == "__main__":
+    run(main)
