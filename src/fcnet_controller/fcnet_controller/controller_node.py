@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import Any, Protocol
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
@@ -75,9 +74,9 @@ INACTIVE = "the controller is not active; configure and activate it, or start it
 
 
 def load_controller(
-    given: ControllerParameters, statistics: LoopStatistics, kind: type[Controller] = Controller
+    given: ControllerParameters, statistics: LoopStatistics
 ) -> tuple[Controller, StateBuffer, PolicyModel]:
-    """Return a controller of this class, its policy compiled and cold, the buffer of the newest state, and the model.
+    """Return a controller, its policy compiled and cold, the buffer of the newest state, and the model.
 
     Raises ValueError if robot file, model and parameters do not fit together.
     """
@@ -89,7 +88,7 @@ def load_controller(
     runner = PolicyRunner(policy, model.command_shaper(), limiter, partial(statistics.add, "step"))
     policy.warm_up()  # before the robot depends on it
     durations = (given.stand_up_time, given.lie_down_time, given.cmd_vel_timeout, given.state_timeout)
-    controller = kind(robot, state, runner, *durations, given.follows_targets)
+    controller = Controller(robot, state, runner, *durations, given.follows_targets)
     controller.commands.set_style(*given.style)
     return controller, state, model
 
@@ -166,33 +165,18 @@ class CommandReceiver:
             self._node.get_logger().info(f"{source} takes over from {before}" if before else f"{source} is in control")
 
 
-class Loop(Protocol):
-    """Runs a controller from `start` to `stop`; `is_running` is false after an error."""
-
-    @property
-    def is_running(self) -> bool: ...
-
-    def start(self) -> None: ...
-
-    def stop(self) -> None: ...
-
-
 class ControllerNode(LifecycleNode):
     """Configuring loads and checks; while active the node commands the robot.
 
-    failed: an error has ended the control thread. options: of rclpy's node. The replay's node overrides `parameters`,
-    `controller_type`, `_connect`, `_make_loop` and `_rate`.
+    failed: an error has ended the control thread.
     """
 
-    parameters: type[ControllerParameters] = ControllerParameters
-    controller_type: type[Controller] = Controller
-
-    def __init__(self, name: str = CONTROLLER, **options: Any) -> None:
-        super().__init__(name, **options)
-        declare_parameters(self, self.parameters)
+    def __init__(self) -> None:
+        super().__init__(CONTROLLER)
+        declare_parameters(self, ControllerParameters)
         self.failed = False
         self._controller: Controller | None = None
-        self._loop: Loop | None = None
+        self._loop: ControlLoop | None = None
         self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
         self._now: Callable[[], float] = time.monotonic  # the controller's time
         self._mode = LatchedText(self, MODE)
@@ -245,10 +229,10 @@ class ControllerNode(LifecycleNode):
 
     def _configure(self) -> None:
         with ExitStack() as configured:
-            self._settings = read_parameters(self, self.parameters)
+            self._settings = read_parameters(self, ControllerParameters)
             with interruptible(), _compiling_logged(self):
                 self._controller = self._load()
-            configured.callback(setattr, self, "_core", None)
+            configured.callback(setattr, self, "_controller", None)
             configured.enter_context(temporary_entities(self))
             self._connect(self._controller)
             configured.callback(self._publisher.close)
@@ -256,7 +240,7 @@ class ControllerNode(LifecycleNode):
 
     def _load(self) -> Controller:
         self._statistics = LoopStatistics("wake", "step", "response")
-        controller, self._state, self._model = load_controller(self._settings, self._statistics, self.controller_type)
+        controller, self._state, self._model = load_controller(self._settings, self._statistics)
         return controller
 
     def _connect(self, controller: Controller) -> None:
@@ -287,9 +271,6 @@ class ControllerNode(LifecycleNode):
         if local is not None:
             local.send_gains(serialize_message(message))
 
-    def _make_loop(self, controller: Controller) -> Loop:
-        return ControlLoop(self._pace, self._publisher, self._changed.trigger, self._request_privileges)
-
     def _request_privileges(self) -> None:
         settings = self._settings
         for refusal in request_privileges(settings.realtime_priority, settings.lock_memory):
@@ -297,7 +278,7 @@ class ControllerNode(LifecycleNode):
 
     def _activate(self) -> None:
         assert self._controller is not None
-        self._loop = loop = self._make_loop(self._controller)
+        self._loop = loop = ControlLoop(self._pace, self._publisher, self._changed.trigger, self._request_privileges)
         self._active.enter_context(temporary_entities(self))
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
         self.create_timer(PERIOD, self._publish_health, clock=steady)
@@ -315,7 +296,7 @@ class ControllerNode(LifecycleNode):
         loop.start()
         self._publish_mode()
 
-    def _end_loop(self, loop: Loop, controller: Controller) -> None:
+    def _end_loop(self, loop: ControlLoop, controller: Controller) -> None:
         loop.stop()
         self._loop = None
         controller.make_passive()
@@ -367,7 +348,7 @@ class ControllerNode(LifecycleNode):
         """Accept changes of the walking style only, while the policy is loaded."""
         if self._controller is None:
             return SetParametersResult(successful=True)
-        if not (result := refuse_fixed(self.parameters, changes)).successful:
+        if not (result := refuse_fixed(ControllerParameters, changes)).successful:
             return result
         style = {name: self.get_parameter(name).value for name in STYLE_PARAMETERS.values()}
         style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS.values()}

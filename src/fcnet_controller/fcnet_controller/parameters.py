@@ -68,8 +68,8 @@ class ControllerParameters(RecorderParameters):
 
 
 @dataclass(frozen=True)
-class ReplayParameters(ControllerParameters):
-    """The ROS parameters of the replay node. ReplayBag.settings gives the controller's parameters."""
+class ReplayParameters:
+    """The ROS parameters of the replay node."""
 
     robot: str = parameter("", "robot of the recording; empty for the robot named in the bag", check=load_robot)
     policy: str = parameter("", "model file; empty for the recorded one", check=load_model)

@@ -114,15 +114,14 @@ def collect(domain):
             assert node.trigger_configure() == SUCCESS
         # The simulated robot publishes states: a bridge that is not configured yet would be refused.
         managed.append(HardwareNode("mujoco_bridge", MujocoHardware()))
-        managed.append(ReplayNode(read_replay_bag(str(BAG), ""), ReplayParameters(bag=str(BAG))))
         others = [make() for make in (DemoCourse, Monitor, TeleopJoy, TeleopKeyboard, IsaacPlayback, MujocoBoard)]
+        others.append(ReplayNode(read_replay_bag(str(BAG), ""), ReplayParameters(bag=str(BAG))))
+        others[-1].start()
         for node in managed + others:
             stack.callback(node.destroy_node)
         for node in managed[1:3]:
             stack.callback(node.leave_robot)
         assert managed[2].trigger_configure() == SUCCESS
-        assert managed[3].trigger_configure() == managed[3].trigger_activate() == SUCCESS
-        stack.callback(managed[3].stop_commanding)
         return {
             node.get_name(): {"uses": names_of(node), "parameters": descriptors_of(node)} for node in managed + others
         }

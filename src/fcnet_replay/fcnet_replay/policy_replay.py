@@ -13,7 +13,7 @@ from fcnet_core.control.runner import JointLimiter, PolicyRunner, recorded_targe
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policy import Policy, load_policy
 from fcnet_core.robot import Robot
-from fcnet_replay.run import Run
+from fcnet_replay.run import Run, StepRecord
 from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states
 
 MOST_STARTS = 2000  # cold starts; each costs as much as many steps
@@ -27,8 +27,9 @@ class PolicyReplay:
     """K steps of a policy in a run.
 
     time (K,) [s]: stamps of the recorded targets, or of the states; action (K, J) [rad]: targets of the policy for
-    joint_names, limited as by the controller; recorded (K, J) [rad]: sent targets, NaN if unknown; cold (K,): steps
-    before which the memory was cleared; comparable (K,): steps in which the memory equals that of the recorded policy.
+    joint_names, limited as by the controller; recorded (K, J) [rad]: sent targets, NaN if unknown; record: the steps as
+    recorded; cold (K,): steps before which the memory was cleared; comparable (K,): steps in which the memory equals
+    that of the recorded policy.
     Numbers of steps: lost: not replayed, because the run lacks a message that they saw; missing: not in the run;
     unknown_phase: with unknown phase of the gait. label: A, B, ...; name: the policy's file.
     """
@@ -39,6 +40,7 @@ class PolicyReplay:
     time: Array
     action: Array
     recorded: Array
+    record: StepRecord
     cold: Mask
     comparable: Mask
     lost: int = 0
@@ -129,6 +131,7 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
         time=run.targets.stamp[taken.target],
         action=recorded_targets(model, robot, period, taken.observations(run), last, cold),
         recorded=run.targets.position[taken.target],
+        record=taken.record,
         cold=cold,
         comparable=comparable[known],
         lost=int((~known).sum()),
@@ -166,6 +169,7 @@ def walk_over_states(
         time=steps.record.target_stamp,
         action=action,
         recorded=recorded,
+        record=steps.record,
         cold=steps.record.cold,
         comparable=np.isfinite(recorded).all(axis=1),
         lost=0 if len(steps) else len(run.joints.stamp),

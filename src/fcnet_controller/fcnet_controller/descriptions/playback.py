@@ -25,7 +25,6 @@ from fcnet_controller.descriptions.arguments import (
     parameter_argument,
 )
 from fcnet_controller.descriptions.robot import SIMULATION_TIMEOUT, check_policy
-from fcnet_core.names import JOINT_TRAJECTORY
 
 REPLAY_ARGUMENTS = (
     *(
@@ -61,17 +60,15 @@ def _start_replay(launch: SuiteLaunch) -> list[Node]:
     if not launch["monitor"]:
         return [replay]
     # These imports would delay other launches.
-    from fcnet_controller.replay.bag import STEPS, namespace_in, played_name
-    from fcnet_core.remote import load_remote_map
+    from fcnet_controller.replay.bag import namespace_in, renamed_topics
     from fcnet_replay.bags.bag import open_bag
     from fcnet_replay.recording_notes import robot_of
 
     bag = open_bag(launch["bag"])
     robot = robot_of(launch["bag"], bag.notes, launch["robot"])
     namespace = namespace_in(bag, launch["namespace"])
-    commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
-    topics = {topic: played_name(topic) for topic in (JOINT_TRAJECTORY.name, STEPS, *commands)}
-    return [replay, *launch.monitor(launch["robot"] or robot.name, recorded=topics, namespace=namespace)]
+    robot_name = launch["robot"] or robot.name
+    return [replay, *launch.monitor(robot_name, recorded=renamed_topics(), namespace=namespace)]
 
 
 def describe_playback() -> LaunchDescription:

@@ -1,1 +1,1 @@
-"""The controller over a recorded bag, through ROS."""
+"""Replay of a bag through ROS."""

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
-from typing import Any
 
-from fcnet_controller.parameters import ReplayParameters, policy_path
 from fcnet_core.errors import ReplayError
-from fcnet_core.model_file import load_model
-from fcnet_core.names import CONTROLLER, STYLE_PARAMETERS, full_name
+from fcnet_core.names import CONTROLLER, full_name
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, POLICY_STEP
 
@@ -30,43 +27,24 @@ DISORDER = 5_000_000_000  # [ns] how late a message may stand in the bag, after 
 
 @dataclass(frozen=True)
 class ReplayBag:
-    """namespace: of the robot, without slashes at its ends; kinds: the types of all topics by their names."""
+    """namespace: without slashes at its ends; types: message classes of the played topics by relative name."""
 
     path: Path
     namespace: str
-    kinds: dict[str, str]
+    types: dict[str, type]
     run: Run
 
     def name(self, topic: str) -> str:
         """Return the absolute name of a topic of the robot."""
         return full_name(topic, self.namespace)
 
-    def settings(self, given: ReplayParameters) -> dict[str, Any]:
-        """Return the controller's recorded parameters, with the robot and policy given. Raises FcnetError."""
-        notes = self.run.notes
-        robot = robot_of(self.path, notes, given.robot)
-        recorded = notes.model if notes.recorded_model() else ""
-        policy = policy_path(robot.name, given.policy or recorded)
-        recorded_rate = notes.control_rate if len(self.run.steps.target_stamp) else None
-        return {
-            "robot": given.robot or robot.name,
-            "policy": str(policy),
-            "control_rate": recorded_rate or load_model(policy).card.interface.rate,
-            "cmd_vel_timeout": notes.command_timeout,
-            **dict(zip(STYLE_PARAMETERS.values(), notes.style, strict=True)),
-            "follows_targets": False,  # states answer the recorded targets, not these
-            "auto_start": False,
-        }
-
     def played(self) -> dict[str, str]:
         """Return by relative topic name in the bag the relative name under which it is played."""
-        commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
-        topics = (*UNCHANGED, JOINT_TRAJECTORY.name, STEPS, *commands)
-        return {topic: played_name(topic) for topic in topics if self.name(topic) in self.kinds}
+        return {topic: renamed_topics().get(topic, topic) for topic in self.types}
 
     def messages(self) -> Iterator[tuple[float, str, bytes]]:
         """Yield time of reception [s], relative topic name and content of each played message, in that order."""
-        topics = {self.name(topic): topic for topic in self.played()}
+        topics = {self.name(topic): topic for topic in self.types}
         waiting: list[tuple[int, int, str, bytes]] = []
         numbers = count()
 
@@ -82,9 +60,20 @@ class ReplayBag:
         yield from before(math.inf)
 
 
-def played_name(topic: str) -> str:
-    """Return the relative name under which a recorded topic is played."""
-    return topic if topic in UNCHANGED else f"recorded/{topic}"
+def renamed_topics() -> dict[str, str]:
+    """Return by relative topic name the relative name under which it is played, for topics that a robot follows."""
+    commands = [topic for source in load_remote_map().sources for topic in (source.velocity, source.pose)]
+    return {topic: f"recorded/{topic}" for topic in (JOINT_TRAJECTORY.name, STEPS, *commands)}
+
+
+def _message_type(kind: str) -> type:
+    """Return the class of a type such as sensor_msgs/msg/Imu."""
+    package, _, name = kind.partition("/msg/")
+    try:
+        found: type = getattr(importlib.import_module(f"{package}.msg"), name)
+    except (ImportError, AttributeError) as error:
+        raise ReplayError(f"the bag holds messages of type {kind}, which is not installed here") from error
+    return found
 
 
 def read_replay_bag(path: str, namespace: str = "", robot: str = "") -> ReplayBag:
@@ -101,7 +90,9 @@ def read_replay_bag(path: str, namespace: str = "", robot: str = "") -> ReplayBa
         if kinds.get(name, kind) != kind:
             raise ReplayError(f"{path} holds {name} as {kinds[name]}; a controller takes {kind}")
     joints = load_robot(robot).joint_names if robot else ()
-    return ReplayBag(Path(path), namespace, kinds, read_run(open_bag(path), namespace, joint_names=joints))
+    names = {topic: full_name(topic, namespace) for topic in (*UNCHANGED, *renamed_topics())}
+    types = {topic: _message_type(kinds[name]) for topic, name in names.items() if name in kinds}
+    return ReplayBag(Path(path), namespace, types, read_run(open_bag(path), namespace, joint_names=joints))
 
 
 def namespace_in(bag: Bag, given: str = "") -> str:

@@ -1,35 +1,48 @@
-"""The controller over a bag: plays its states, and its policy takes the recorded steps; no robot moves."""
+"""A recorded bag through ROS: its messages are played, and with them the targets of a policy over it; no robot moves.
+
+The steps of the policy are those of `fcnet replay` (fcnet_replay/policy_replay.py), taken before the bag is played.
+"""
 
 from __future__ import annotations
 
-import importlib
+import json
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
-from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
-from rclpy.parameter import Parameter
 from rclpy.qos import QoSProfile
 from rclpy.time import Time
 from rosgraph_msgs.msg import Clock as ClockMessage
 
-from fcnet_controller.controller_node import ControllerNode
-from fcnet_controller.parameters import ReplayParameters
+from fcnet_controller.parameters import ReplayParameters, policy_path
 from fcnet_controller.replay.bag import MODES, ReplayBag, read_replay_bag
-from fcnet_controller.replay.core import RecordingController, ReplayedStep, StepReplay
-from fcnet_core.control.controller import Controller
+from fcnet_core import counted
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import write_whole
+from fcnet_core.model_file import PolicyModel, check_robot, load_model
+from fcnet_core.names import REPLAY, Mode
+from fcnet_core.observation import PolicyStep
+from fcnet_core.policy import load_policy
+from fcnet_core.robot import Robot
+from fcnet_replay.metrics import AGREEMENT
+from fcnet_replay.policy_replay import PolicyReplay, replay_steps, walk_over_states
+from fcnet_replay.recording_notes import robot_of
+from fcnet_replay.run import Run
+from fcnet_replay.steps import extract_steps
+from fcnet_ros.health import OK, PERIOD, HealthPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
-from fcnet_ros.program import FAILURE, REFUSED, SUCCESS, Stop, refused, run_program, spin
+from fcnet_ros.program import Stop, refused, run_program, spin
+from fcnet_ros.serialized import seconds, stamp_of
 from fcnet_ros.targets import TargetPublisher
-from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, POLICY_STEP
+from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, MODE, POLICY_STEP, LatchedText
 
 NAME = "replay"
 DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered; later ones end the replay
@@ -40,47 +53,85 @@ LONGEST_TICK = 0.05  # [s] of playing at a time; a busy computer plays the rest 
 CLOCK_PERIOD = 0.025  # [s] between two messages on /clock
 STREAMED = QoSProfile(depth=50_000)  # messages that are kept for a slow listener
 LAST_MESSAGES = Duration(seconds=10)  # for the last ones to be received
-REPORTED = 20  # cold starts that are logged one by one
 
 
-class ReplayLoop:
-    """Replaces the control loop: plays the bag, with /clock, at `rate` recorded seconds per second, and takes its steps
-    as they become due, in the executor of the node. publish: is called with the steps taken.
+def replay_run(run: Run, model: PolicyModel, robot: Robot) -> PolicyReplay:
+    """Take the recorded steps of a run again; without any, walk over its states at the policy's own rate."""
+    if len(run.steps.target_stamp):
+        return replay_steps(run, extract_steps(run, model.command_shaper()), model, robot)
+    return walk_over_states(run.without_targets(), load_policy(model), model, robot)
+
+
+@dataclass(frozen=True)
+class ReplayResult:
+    """Counts of a replay.
+
+    steps: taken; lost: could not be taken; restarts: cold starts that the recorded policy did not have; compared: steps
+    whose memory equalled the recorded policy's; largest_difference [rad]: their maximum from the sent targets.
+    same_policy: whether the policy is the recorded one.
     """
 
-    is_running = True
+    same_policy: bool
+    steps: int
+    lost: int
+    restarts: int
+    compared: int
+    largest_difference: float
+
+    @classmethod
+    def of(cls, replay: PolicyReplay, same_policy: bool) -> ReplayResult:
+        restarts = int((replay.cold & ~replay.record.cold).sum())
+        difference = np.abs(replay.error[replay.comparable]).max(initial=0.0)
+        steps = len(replay.time)
+        return cls(same_policy, steps, replay.lost, restarts, int(replay.comparable.sum()), float(difference))
+
+    @property
+    def passed(self) -> bool:
+        """Whether steps were taken and the recorded policy, if it was replayed, gave the same targets again."""
+        return self.steps > 0 and not (self.same_policy and self.largest_difference > AGREEMENT)
+
+    def sentence(self) -> str:
+        if not self.steps:
+            why = "the bag has no steps of a policy, or lacks the states that they saw"
+            return f"no step replayed ({counted(self.lost, 'step')} lost): {why}"
+        starts = counted(self.restarts, "cold start")
+        counts = f"{counted(self.steps, 'step')} replayed, {self.lost} lost, {starts} not recorded"
+        if not self.compared:
+            return f"{counts}; none can be compared with the sent targets"
+        compared = counted(self.compared, "step")
+        found = f"maximum difference from the sent targets: {self.largest_difference:.2g} rad in {compared}"
+        if not self.same_policy:
+            return f"{counts}; {found}, of another policy"
+        return f"{counts}; {found}, {'as it should be' if self.passed else f'more than {AGREEMENT:g} rad'}"
+
+
+class Player:
+    """Plays the messages of a bag, with /clock, at `rate` recorded seconds per second, in the node's executor.
+
+    on_start: called before the first message; on_message: with time of reception [s], topic and content of each.
+    """
 
     def __init__(
         self,
         node: Node,
         bag: ReplayBag,
-        steps: StepReplay,
         rate: float,
         repeats: bool,
-        publish: Callable[[Iterator[ReplayedStep]], None],
+        on_start: Callable[[], None],
+        on_message: Callable[[float, str, bytes], None],
     ) -> None:
         self.finished = False
-        self._node, self._bag, self._steps = node, bag, steps
-        self._rate, self._repeats, self._publish = rate, repeats, publish
+        self._node, self._bag, self._rate, self._repeats = node, bag, rate, repeats
+        self._on_start, self._on_message = on_start, on_message
         self._publishers = {
-            topic: node.create_publisher(
-                _message_type(bag.kinds[bag.name(topic)]), bag.name(name), LATCHED if topic == MODES else STREAMED
-            )
+            topic: node.create_publisher(bag.types[topic], bag.name(name), LATCHED if topic == MODES else STREAMED)
             for topic, name in bag.played().items()
         }
         self._clock = CLOCK.publisher(node)
         self._is_matched = False
         self._matching_ends = time.monotonic() + MATCHING_TIMEOUT
         self._rewind()
-
-    def start(self) -> None:
-        """Start to play, once every known subscription is matched."""
-        self._timer = self._node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-
-    def stop(self) -> None:
-        self._node.destroy_timer(self._timer)
-        for publisher in (*self._publishers.values(), self._clock):
-            self._node.destroy_publisher(publisher)
+        node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _rewind(self) -> None:
         """Restart with the first message."""
@@ -89,13 +140,12 @@ class ReplayLoop:
         self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
         self._played_at = time.monotonic()
         self._clock_at = -math.inf
-        self._steps.rewind()
+        self._on_start()
 
     def _tick(self) -> None:
         if self.finished or not self._matched():
             return
         self._play()
-        self._publish(self._steps.advance(math.inf if self._next is None else self._time))
         if self._next is None:
             self.finished = not self._repeats
             if self._repeats:
@@ -118,7 +168,7 @@ class ReplayLoop:
         while self._next is not None and self._next[0] <= due and time.monotonic() < end:
             self._time, topic, content = self._next
             self._publishers[topic].publish(content)
-            self._steps.receive(*self._next)
+            self._on_message(*self._next)
             self._next = next(self._messages, None)
         if self._next is not None and self._next[0] > due:
             self._time = due
@@ -128,35 +178,40 @@ class ReplayLoop:
             self._clock_at = now
 
 
-def _message_type(kind: str) -> type:
-    """Return the class of a type such as sensor_msgs/msg/Imu."""
-    package, _, name = kind.partition("/msg/")
-    try:
-        found: type = getattr(importlib.import_module(f"{package}.msg"), name)
-    except (ImportError, AttributeError) as error:
-        raise ReplayError(f"the bag holds messages of type {kind}, which is not installed here") from error
-    return found
+class ReplayNode(Node):
+    """Plays a bag in its robot's namespace, and publishes the policy's targets with the stamps of the recorded ones.
 
-
-class ReplayNode(ControllerNode):
-    """The controller of a bag's robot, in the robot's namespace, whose cycles are the recorded ones.
-
-    It publishes joint_states, imu/data, odom and controller/mode as recorded; recorded targets, steps and commands as
-    recorded/...; and its own targets as ~/joint_trajectory, with the stamps of the recorded ones. Raises ValueError if
-    the bag cannot be replayed.
+    Raises ValueError if the bag cannot be replayed.
     """
 
-    parameters, controller_type = ReplayParameters, RecordingController
-
     def __init__(self, bag: ReplayBag, given: ReplayParameters) -> None:
-        self._bag = bag
-        self._given = given
-        settings = bag.settings(given)
         super().__init__(
-            NAME,
-            cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace}"],  # also against the launch's
-            parameter_overrides=[Parameter(name, value=value) for name, value in settings.items()],
+            NAME, cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace}"]
+        )  # also against the launch's
+        declare_parameters(self, ReplayParameters, read_only=True)
+        self._bag, self._given = bag, given
+        notes = bag.run.notes
+        robot = robot_of(bag.path, notes, given.robot)
+        path = policy_path(robot.name, given.policy or (notes.model if notes.recorded_model() else ""))
+        model = load_model(path)
+        check_robot(model, robot)
+        self._replay = replay_run(bag.run, model, robot)
+        self.result = ReplayResult.of(self._replay, model.fingerprint == notes.model_fingerprint)
+        which = "recorded" if self.result.same_policy else "other"
+        self.get_logger().info(f"{which} policy {path} over {bag.path}")
+        if self._replay.basis == "alone":
+            self.get_logger().warning("the bag holds no steps of a policy: it walks at its own pace instead")
+        if self.result.restarts:
+            self.get_logger().warning(f"steps are missing or lost: {counted(self.result.restarts, 'cold start')} more")
+        self._answered = JOINT_STATES.name if self._replay.basis == "alone" else JOINT_TRAJECTORY.name
+        self._publisher = TargetPublisher(
+            self,
+            robot.joint_names,
+            replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED),
+            replace(POLICY_STEP, offered=STREAMED),
         )
+        self._mode, self._health = LatchedText(self, MODE), HealthPublisher(self, REPLAY)
+        self._player: Player | None = None
 
     def refuse_company(self) -> None:
         """Raise ReplayError if a robot or controller is running: its states would mix with the recorded ones."""
@@ -164,74 +219,68 @@ class ReplayNode(ControllerNode):
         for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY):
             name = self._bag.name(topic.name)
             for info in self.get_publishers_info_by_topic(name):
-                if (info.node_name, info.node_namespace) == own and self._loop is not None:
+                if (info.node_name, info.node_namespace) == own and self._player is not None:
                     continue
                 raise ReplayError(
                     f"{info.node_name} publishes {name}: a robot, a simulator or a controller is "
                     "running; end it first, or replay in another ROS_DOMAIN_ID"
                 )
 
+    def start(self) -> Player:
+        """Start to play the bag in the node's executor."""
+        self._mode.publish(Mode.WALKING.value)
+        self.create_timer(PERIOD, self._publish_health, clock=Clock(clock_type=ClockType.STEADY_TIME))
+        self._player = Player(self, self._bag, self._given.rate, self._given.loop, self._rewind, self._publish_step)
+        return self._player
+
     def run(self, stop: Stop) -> int:
         """Play the bag to its end, or until `stop`, and log the result; return 1 if the replay has not passed, else 0.
 
-        Raises ReplayError when a robot joins.
+        Raises ReplayError if a robot is running or joins.
         """
-        looked = time.monotonic()
+        stop.wait(DISCOVERY_TIME)
+        self.refuse_company()
+        looked, player = time.monotonic(), self.start()
 
         def is_finished() -> bool:
             nonlocal looked
             if time.monotonic() - looked > COMPANY_PERIOD:
                 looked = time.monotonic()
                 self.refuse_company()
-            return isinstance(self._loop, ReplayLoop) and self._loop.finished
+            return player.finished
 
         spin(self, stop, is_finished)
-        result = self._steps.result
-        log = self.get_logger().info if result.passed else self.get_logger().error
-        log(result.sentence())
+        result = self.result
+        (self.get_logger().info if result.passed else self.get_logger().error)(result.sentence())
         if self._given.summary:
-            write_whole(Path(self._given.summary), result.as_json().encode())
-        if self._loop is not None:
-            self._publish_health()
+            summary = json.dumps(asdict(result) | {"passed": result.passed}, indent=2)
+            write_whole(Path(self._given.summary), summary.encode())
+        self._publish_health()
         for publisher in (*self._publisher.publishers, self._mode.publisher, self._health.publisher):
             publisher.wait_for_all_acked(LAST_MESSAGES)
         return 0 if result.passed or stop.is_set() else 1
 
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Refuse: robot and policy are those of the bag."""
-        return FAILURE
+    def _rewind(self) -> None:
+        self._due: dict[float, deque[int]] = defaultdict(deque)  # steps by the stamp of the message that they go with
+        for step, stamp in enumerate(self._replay.time.tolist()):
+            self._due[stamp].append(step)
 
-    @property
-    def _rate(self) -> float:
-        """No rate is expected: cycles come as they are played."""
-        return 0.0
+    def _publish_step(self, received: float, topic: str, content: bytes) -> None:
+        """Publish the policy's step whose recorded target, or state, has just been played."""
+        if topic != self._answered:
+            return
+        stamp = stamp_of(content)
+        if not (due := self._due.get(seconds(stamp) or received)):
+            return
+        step = due.popleft()
+        self._publisher.publish(self._replay.action[step], stamp)
+        recorded = PolicyStep(*(values[step] for values in vars(self._replay.record).values()))
+        self._publisher.publish_step(replace(recorded, cold=bool(self._replay.cold[step])))
 
-    def _connect(self, controller: Controller) -> None:
-        targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED)
-        joints, steps = self._model.card.interface.joints, replace(POLICY_STEP, offered=STREAMED)
-        self._publisher = TargetPublisher(self, joints, targets, steps)
-
-    def _make_loop(self, controller: Controller) -> ReplayLoop:
-        self._steps = StepReplay(controller, self._state, self._model, self._bag.run, self._log_cold_start)
-        which = "recorded" if self._steps.result.same_policy else "other"
-        self.get_logger().info(f"{which} policy {self._settings.policy} over {self._bag.path}")
-        if not len(self._bag.run.steps.target_stamp):
-            self.get_logger().warning("the bag holds no steps of a policy: it walks at its own pace instead")
-        return ReplayLoop(self, self._bag, self._steps, self._given.rate, self._given.loop, self._publish_steps)
-
-    def _publish_steps(self, steps: Iterator[ReplayedStep]) -> None:
-        for step in steps:
-            self._statistics.cycles += 1
-            self._publisher.publish(step.targets, step.stamp)
-            if self._controller and self._controller.policy_step is not None:
-                self._publisher.publish_step(self._controller.policy_step)
-        self._publish_mode()
-
-    def _log_cold_start(self, reason: str) -> None:
-        if self._steps.result.restarts <= REPORTED:
-            self.get_logger().warning(f"{reason}; the policy starts cold")
-        if self._steps.result.restarts == REPORTED:
-            self.get_logger().warning("further cold starts are counted only")
+    def _publish_health(self) -> None:
+        self._health.publish(
+            OK, self.result.sentence(), {key: str(value) for key, value in asdict(self.result).items()}
+        )
 
 
 def main() -> int:
@@ -252,15 +301,9 @@ def _make_node() -> ReplayNode:
 
 def _run(node: ReplayNode, stop: Stop) -> int:
     try:
-        if node.trigger_configure() != SUCCESS:
-            return REFUSED
-        stop.wait(DISCOVERY_TIME)
-        node.refuse_company()
-        return node.run(stop) if node.trigger_activate() == SUCCESS else REFUSED
+        return node.run(stop)
     except (ValueError, OSError) as error:
         return refused(NAME, error)
-    finally:
-        node.stop_commanding()
 
 
 if __name__ == "__main__":
