@@ -114,7 +114,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "angle": (value("observation", (0, 4, 15), 0.95), r"step 4, FR_hip_joint is no unit vector"),
     "phase": (value("observation", (0, 4, 62), 3), r"gait phase is no unit vector.*: 3"),
     "walk": (value("observation", (0, 4, 64), 0.5), r"walk flag is neither 0 nor 1: 0\.5"),
-    "unused": (value("observation", (0, 4, 69), 1), r"unused command is not 0: 1"),
+    "unused": (value("observation", (0, 4, 69), 1), r"constant is not 0: 1"),
     "first": (value("first", (1, 0), 0), r"does not begin sequence 1 with an episode's"),
     "robot": (manifest(robot="spot"), r"manifest\.json names the robot 'spot'"),
     "joints": (manifest(joint_names=["a"]), r"joints in another order than FR_hip_joint"),

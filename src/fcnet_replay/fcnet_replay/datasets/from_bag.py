@@ -17,10 +17,11 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
-from fcnet_core.learning.dataset import DatasetWriter, Manifest
+from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.names import Mode
 from fcnet_core.robot import Robot
 from fcnet_replay.bags.bag import Bag, open_bag
+from fcnet_replay.datasets.entries import velocity_manifest
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
@@ -125,7 +126,7 @@ def dataset_from_bags(
     with new_folder(folder) as partial:
         data, described = None, []
         for found in read_bags(bags, reading):
-            data = data or DatasetWriter(partial, Manifest(found.robot.name, reading.rate))
+            data = data or DatasetWriter(partial, velocity_manifest(found.robot, reading.rate))
             labels = label(found)
             found.left_out.update(labels.left_out)
             described.append(found.provenance | labels.facts)

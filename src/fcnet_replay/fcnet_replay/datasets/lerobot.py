@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from fcnet_core.arrays import Array, ArraySpec, Rows
 from fcnet_core.files import new_folder, write_whole
 from fcnet_core.learning.dataset import FIRST, Dataset, Manifest, Shard
-from fcnet_replay.datasets.summary import entry_names
+from fcnet_replay.datasets.entries import entry_names, interface_of
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a folder
@@ -150,11 +150,13 @@ def _joined(rows: Mapping[str, list[Any]], feature: str) -> dict[str, Any]:
 
 def _features(manifest: Manifest) -> dict[str, dict[str, Any]]:
     """Return the features of info.json; a number a step has the shape (1,) there."""
+    interface = interface_of(manifest)
+    named = [name for name, spec in manifest.arrays.items() if len(spec.shape) == 1]
     found = {
         _feature(name): {
             "dtype": spec.dtype,
             "shape": list(spec.shape) or [1],
-            "names": list(entry_names(manifest, name)) if name in manifest.arrays and len(spec.shape) == 1 else None,
+            "names": list(entry_names(manifest, name, interface)) if name in named else None,
         }
         for name, spec in _stored(manifest).items()
     }

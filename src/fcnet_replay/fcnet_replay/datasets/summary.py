@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fcnet_core import counted
-from fcnet_core.control.command import COMMAND_SIZE, setpoints_of
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.dataset import Dataset, Manifest
+from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
-from fcnet_core.observation import ARRAYS, LAYOUT
+from fcnet_core.observation import PolicyInterface
+from fcnet_core.observation.terms import Command
 from fcnet_core.policies.normalisation import observation_scales
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
+from fcnet_core.robot import Robot, load_robot
+from fcnet_replay.datasets.entries import OBSERVATION, entry_names, interface_of, terms_of
 
 BINS = 12  # of a command's range
 AT_LIMIT = 1e-3  # [rad] a target this near to a limit is at it
@@ -25,51 +25,30 @@ WIDER, NARROWER = 2.0, 0.5  # times the standard deviation of the policy's data
 BARS = " ▁▂▃▄▅▆▇█"
 MANY = 20  # drifted entries shown
 
-COMMAND_NAMES = (*SETPOINT_FIELDS[:8], "phase_sine", "phase_cosine", "walk", SETPOINT_FIELDS[8])
-# Names of the entries of a quadruped's arrays; all other parts have an entry for each joint.
-QUADRUPED = {
-    "projected_gravity": tuple("xyz"),
-    "angular_velocity": tuple("xyz"),
-    "command": (*COMMAND_NAMES, *(f"unused_{index}" for index in range(len(COMMAND_NAMES), COMMAND_SIZE))),
-}
-
-
-def entry_names(manifest: Manifest, name: str) -> tuple[str, ...]:
-    """Return a name for each entry of an array: part.joint, part.index, or the array's own name for a number."""
-    spec = manifest.arrays[name]
-    if not spec.shape:
-        return (name,)
-    return tuple(
-        f"{part}.{entry}"
-        for part, size in (spec.parts or {name: prod(spec.shape)}).items()
-        for entry in (QUADRUPED.get(part, JOINT_NAMES) if manifest.arrays == ARRAYS else range(size))
-    )
-
 
 def summarise(data: Dataset, against: Path | None = None) -> dict[str, Any]:
     """Return the figures of `data`, fit for JSON.
 
     robot, control_rate [Hz], shards, sequences, episodes, steps, seconds; entries: mean, std, min and max by entry.
-    Only of a quadruped's data, else empty or 0: walking: share of steps with the walk flag; coverage: by setpoint field
-    the shares (BINS,) of steps in the parts of its range; at_limit, any_at_limit: shares of steps with the target of a
-    joint, or of any joint, at a limit. drift, if `against` is a model file: its name, the number of `compared` entries
-    of the observation, and the drifted `entries`, farthest first, with the shift of the mean [standard deviations of
-    the policy's data] and the ratio of the standard deviations.
+    Only of data with the interface of a known robot, else empty or 0: walking: share of steps with the walk flag;
+    coverage: by setpoint field the shares (BINS,) of steps in the parts of its range; at_limit, any_at_limit: shares of
+    steps with the target of a joint, or of any joint, at a limit. drift, if `against` is a model file: its name, the
+    number of `compared` entries of the observation, and the drifted `entries`, farthest first, with the shift of the
+    mean [standard deviations of the policy's data] and the ratio of the standard deviations.
 
     Raises FcnetError if `against` is of another robot, rate or observation.
     """
-    manifest = data.manifest
+    manifest, interface = data.manifest, interface_of(data.manifest)
     entries = {
         entry: dict(zip(("mean", "std", "min", "max"), figures, strict=True))
         for name, spread in data.statistics.items()
         for entry, *figures in zip(
-            entry_names(manifest, name),
+            entry_names(manifest, name, interface),
             *(values.ravel().tolist() for values in (spread.mean, spread.std, spread.lowest, spread.highest)),
             strict=True,
         )
     }
-    quadruped = manifest.arrays == ARRAYS
-    use = _use_of_ranges(data, load_robot(manifest.robot)) if quadruped else ({}, {}, 0.0)
+    use = _use_of_ranges(data, interface, load_robot(manifest.robot)) if interface else ({}, {}, 0.0)
     figures = {
         "robot": manifest.robot,
         "control_rate": manifest.control_rate,
@@ -78,28 +57,39 @@ def summarise(data: Dataset, against: Path | None = None) -> dict[str, Any]:
         "episodes": sum(int(shard.first.sum() + (~shard.first[:, 0]).sum()) for shard in data.shards),
         "steps": data.steps,
         "seconds": data.steps / manifest.control_rate,
-        "walking": entries["command.walk"]["mean"] if quadruped else 0.0,
+        "walking": entries.get("command.walk", {}).get("mean", 0.0),
         "entries": entries,
         **dict(zip(("coverage", "at_limit", "any_at_limit"), use, strict=True)),
     }
     return figures | ({"drift": _drift(data, against)} if against else {})
 
 
-def _use_of_ranges(data: Dataset, robot: Robot) -> tuple[dict[str, list[float]], dict[str, float], float]:
-    """Return coverage, at_limit and any_at_limit of a quadruped's data."""
-    ranges = [robot.commands[field] for field in SETPOINT_FIELDS]
-    lowest, highest = np.array([[limits.lowest, limits.highest] for limits in ranges]).T
-    counts, hits, steps_with_hits = np.zeros((len(ranges), BINS)), np.zeros(len(JOINT_NAMES)), 0
+def _use_of_ranges(
+    data: Dataset, interface: PolicyInterface, robot: Robot
+) -> tuple[dict[str, list[float]], dict[str, float], float]:
+    """Return coverage, at_limit and any_at_limit."""
+    rows = interface.rows(robot.joint_names)
+    lower, upper, hits, steps_with_hits = robot.lower[rows], robot.upper[rows], np.zeros(len(rows)), 0
+    columns = {
+        field: columns.start + index
+        for columns, term in terms_of(interface)
+        for index, field in enumerate(term.fields if isinstance(term, Command) else ())
+        if field in robot.commands
+    }
+    counts = {field: np.zeros(BINS) for field in columns}
     for shard in data.shards:
-        setpoint = setpoints_of(shard.observation[..., LAYOUT["command"]]).reshape(-1, len(ranges))
-        place = (setpoint - lowest) / (highest - lowest) * BINS
-        place = np.clip(place, 0, BINS - 1).astype(int)  # values beyond a range count in its outermost parts
-        counts += [np.bincount(column, minlength=BINS) for column in place.T]
-        hit = (shard.action <= robot.lower + AT_LIMIT) | (shard.action >= robot.upper - AT_LIMIT)
+        seen, action = shard.files[OBSERVATION].map(), shard.action
+        for field, column in columns.items():
+            limits = robot.commands[field]
+            place = (seen[..., column].ravel() - limits.lowest) / (limits.highest - limits.lowest) * BINS
+            # Values beyond a range count in its outermost parts.
+            counts[field] += np.bincount(np.clip(place, 0, BINS - 1).astype(int), minlength=BINS)
+        hit = (action <= lower + AT_LIMIT) | (action >= upper - AT_LIMIT)
         hits += hit.sum(axis=(0, 1))
         steps_with_hits += int(hit.any(axis=-1).sum())
-    coverage = dict(zip(SETPOINT_FIELDS, (counts / data.steps).tolist(), strict=True))
-    return coverage, dict(zip(JOINT_NAMES, (hits / data.steps).tolist(), strict=True)), steps_with_hits / data.steps
+    coverage = {field: (count / data.steps).tolist() for field, count in counts.items()}
+    at_limit = dict(zip(interface.joints, (hits / data.steps).tolist(), strict=True))
+    return coverage, at_limit, steps_with_hits / data.steps
 
 
 def _drift(data: Dataset, against: Path) -> dict[str, Any]:
@@ -116,7 +106,7 @@ def _drift(data: Dataset, against: Path) -> dict[str, Any]:
         )
     shift, ratio = (own["observation_mean"] - mean) / std, own["observation_std"] / std
     moved = np.flatnonzero((np.abs(shift) > SHIFT) | (ratio > WIDER) | (ratio < NARROWER))
-    names = entry_names(manifest, "observation")
+    names = entry_names(manifest, OBSERVATION, interface_of(manifest))
     entries = [{"name": names[row], "shift": float(shift[row]), "ratio": float(ratio[row])} for row in moved]
     return {
         "against": str(against),
@@ -137,7 +127,7 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     for name, entry in summary["entries"].items():
         part = name.partition(".")[0]
         joined = "joint" in part or "action" in part  # all joints are described together
-        if "unused" not in name:
+        if "command.constant" not in name:
             parts.setdefault(part if joined else name, []).append(entry)
     for part, entries in parts.items():
         mean, std, low, high = (np.array([entry[name] for entry in entries]) for name in ("mean", "std", "min", "max"))

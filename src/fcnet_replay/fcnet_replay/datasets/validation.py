@@ -13,9 +13,10 @@ from fcnet_core import counted
 from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Manifest, Shard, open_shard, read_manifest
-from fcnet_core.observation import ARRAYS, LAYOUT
-from fcnet_core.robot import JOINT_NAMES, Robot, load_robot
-from fcnet_replay.datasets.summary import COMMAND_NAMES, entry_names
+from fcnet_core.observation import PolicyInterface
+from fcnet_core.observation.terms import Clock, Constant, JointPosition, ProjectedGravity
+from fcnet_core.robot import Robot, load_robot
+from fcnet_replay.datasets.entries import OBSERVATION, entry_names, interface_of, terms_of
 
 CHUNK = 16_384  # steps in memory at a time
 LIMIT_SLACK = 1e-4  # [rad] targets are stored as float32
@@ -33,13 +34,13 @@ def faults(folder: Path) -> Iterator[str]:
         yield str(error)
         return
     path, robot = folder / "manifest.json", None
-    if manifest.arrays == ARRAYS:  # a quadruped's
-        if manifest.joint_names != JOINT_NAMES:
-            yield f"{path} has the joints in another order than {', '.join(JOINT_NAMES)}; make the data again"
+    if manifest.joint_names:  # otherwise of a task without a robot
         try:
             robot = load_robot(manifest.robot)
         except FcnetError:
             yield f"{path} names the robot {manifest.robot!r}, of which there is no file in config/robots/"
+    if robot and manifest.joint_names != robot.joint_names:
+        yield f"{path} has the joints in another order than {', '.join(robot.joint_names)}; make the data again"
     steps, shards = 0, sorted(folder.glob("shard-*"))
     for path in shards:
         if not path.is_dir():
@@ -75,14 +76,17 @@ def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> It
         yield (
             f"{shard.path / 'first.npy'} does not begin sequence {int(np.argmin(begins))} with an episode's first step"
         )
-    names = {name: entry_names(manifest, name) for name in manifest.arrays}
+    interface = interface_of(manifest)
+    names = {name: entry_names(manifest, name, interface) for name in manifest.arrays}
     flat = {name: shard.arrays[name].reshape(shard.steps, -1) for name in names}
     found: dict[tuple[str, tuple[str, ...], str], tuple[str, int]] = {}
     for start in range(0, shard.steps, CHUNK):
         chunk = {name: array[start : start + CHUNK] for name, array in flat.items()}
         checks = [(name, names[name], "is not finite", ~np.isfinite(part), part) for name, part in chunk.items()]
-        if manifest.arrays == ARRAYS:
-            checks += _quadruped_checks(chunk["observation"], chunk["action"], robot)
+        if interface:
+            checks += _term_checks(chunk[OBSERVATION], interface)
+        if interface and robot:
+            checks.append(_limit_check(chunk["action"], interface, robot))
         for name, entries, kind, bad, values in checks:
             if bad.any():
                 row, entry = np.argwhere(bad)[0].tolist()
@@ -94,23 +98,36 @@ def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> It
         yield f"{shard.path / name}.npy: {sentence}{f' ({count} steps in all)' if count > 1 else ''}"
 
 
-def _quadruped_checks(observation: Numbers, action: Numbers, robot: Robot | None) -> Iterator[Check]:
-    """Yield the checks of a quadruped's arrays. NaN, which is a fault already, passes them."""
-    parts = {name: observation[:, place] for name, place in LAYOUT.items()}
-    command = parts["command"]
-    walk, unused = command[:, 10:11], command[:, len(COMMAND_NAMES) :]
+def _term_checks(seen: Numbers, interface: PolicyInterface) -> Iterator[Check]:
+    """Yield the checks of observations (N, n). NaN, which is a fault already, passes them."""
+    angles: dict[str, Numbers] = {}
+    scales = interface.scales(OBSERVATION)
     with np.errstate(invalid="ignore", over="ignore"):
-        lengths = {
-            ("gravity",): np.linalg.norm(parts["projected_gravity"], axis=1, keepdims=True),
-            JOINT_NAMES: np.hypot(parts["sin_joint_position"], parts["cos_joint_position"]),
-            ("gait phase",): np.hypot(command[:, 8:9], command[:, 9:10]),
-        }
-        for names, length in lengths.items():
-            yield "observation", names, "is no unit vector, its length is", np.abs(length - 1) > UNIT, length
-        odd, used = np.isfinite(walk) & (walk != 0) & (walk != 1), np.isfinite(unused) & (unused != 0)
-        yield "observation", ("walk flag",), "is neither 0 nor 1", odd, walk
-        yield "observation", ("unused command",) * unused.shape[1], "is not 0", used, unused
-        if robot:
-            beyond = (action < robot.lower - LIMIT_SLACK) | (action > robot.upper + LIMIT_SLACK)
-            names = tuple(f"action.{joint}" for joint in JOINT_NAMES)
-            yield "action", names, f"lies beyond the joint limits of {robot.name} [rad]", beyond, action
+        for columns, term in terms_of(interface):
+            values = seen[:, columns] / scales[columns]
+            if isinstance(term, ProjectedGravity):
+                yield _unit("gravity", np.linalg.norm(values, axis=1, keepdims=True))
+            elif isinstance(term, JointPosition):
+                angles[term.form] = values
+            elif isinstance(term, Clock) and term.form == "gait":
+                yield _unit("gait phase", np.hypot(values[:, :1], values[:, 1:2]))
+                walk = values[:, 2:]
+                odd = np.isfinite(walk) & (walk != 0) & (walk != 1)
+                yield OBSERVATION, ("walk flag",), "is neither 0 nor 1", odd, walk
+            elif isinstance(term, Constant):
+                odd = np.isfinite(values) & (values != term.value)
+                yield OBSERVATION, ("constant",) * term.size, f"is not {term.value:g}", odd, values
+        if {"sin", "cos"} <= angles.keys():
+            yield _unit(interface.joints, np.hypot(angles["sin"], angles["cos"]))
+
+
+def _unit(names: str | tuple[str, ...], length: Numbers) -> Check:
+    named = (names,) if isinstance(names, str) else names
+    return OBSERVATION, named, "is no unit vector, its length is", np.abs(length - 1) > UNIT, length
+
+
+def _limit_check(action: Numbers, interface: PolicyInterface, robot: Robot) -> Check:
+    rows = interface.rows(robot.joint_names)
+    beyond = (action < robot.lower[rows] - LIMIT_SLACK) | (action > robot.upper[rows] + LIMIT_SLACK)
+    names = tuple(f"action.{joint}" for joint in interface.joints)
+    return "action", names, f"lies beyond the joint limits of {robot.name} [rad]", beyond, action

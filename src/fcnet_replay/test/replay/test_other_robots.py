@@ -10,8 +10,10 @@ from made_bag import MadeBag, stood_before
 from page_reader import PageReader
 
 from fcnet_core.errors import ReplayError
+from fcnet_core.learning.dataset import Dataset
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.report.page import page
@@ -56,3 +58,15 @@ def test_its_report_has_legs_and_contacts_if_the_robot_has_legs(other, bag) -> N
     assert {"Gait and contacts", "Height and attitude", "power [W]"} <= set(words)
     assert ("Playback" in words) == ("duty" in words) == ("height [m]" in words) == bool(other.legs)
     assert {name.removesuffix("_joint").replace("_", " ") for name in other.joint_names} <= set(words)
+
+
+def test_its_walk_becomes_a_data_set_of_its_own_size(other, bag, tmp_path) -> None:
+    joints, printed = len(other.joints), []
+    reading = BagReading(robot=str(ROBOTS / f"{other.name}.yaml"))
+    dataset_from_bags([bag], tmp_path / "data", reading, printed.append)
+    data = Dataset(tmp_path / "data")
+    assert (data.manifest.robot, data.manifest.joint_names) == (other.name, other.joint_names)
+    (shard,) = data.shards
+    assert shard.observation.shape == (1, data.steps, 4 * joints + 22)
+    assert shard.action.shape == (1, data.steps, joints)
+    assert data.steps > 80
