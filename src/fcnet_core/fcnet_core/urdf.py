@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 from xml.sax.saxutils import quoteattr
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import BASE_FRAME, IMU_FRAME
-from fcnet_core.robot import LEG_JOINTS, LEGS, Body, Robot, Vector
+from fcnet_core.robot import LEGS, Body, Robot, Vector
 
 COLORS = {"grey": "0.78 0.78 0.80 1", "dark": "0.2 0.2 0.23 1", "blue": "0.1 0.45 0.75 1"}
 HIP_RADIUS, THIGH_RADIUS, CALF_RADIUS = 0.045, 0.022, 0.013  # [m] as in simulation
@@ -20,15 +21,16 @@ ALONG_Y = "1.5707963267948966 0 0"
 def robot_urdf(robot: Robot) -> str:
     """Return the URDF of `robot`; for a robot with a URDF of its own that file.
 
-    It has base_link with trunk (its centre, as in odom) and imu_link, and four legs of hip, thigh, calf and foot with
-    the joints of joint_states. Shapes are boxes, cylinders and spheres. Raises FcnetError if the body is a MuJoCo file.
+    It has base_link with trunk (its centre, as in odom) and imu_link, four legs of hip, thigh, calf and foot, and the
+    further links, with the joints of joint_states. Shapes are boxes, cylinders and spheres. Raises FcnetError if the
+    body is a MuJoCo file.
     """
     if robot.model:
         if not robot.model.file.endswith(".urdf"):
             raise FcnetError(f"{robot.name} has no URDF: its body is {robot.model.file}; convert that file")
         return Path(robot.model.file).read_text()
     colors = [f'<material name="{name}"><color rgba="{color}"/></material>' for name, color in COLORS.items()]
-    parts = [*colors, *_trunk(robot), *(part for leg in LEGS for part in _leg(robot, leg))]
+    parts = [*colors, *_trunk(robot), *(part for leg in LEGS for part in _leg(robot, leg)), *_further_links(robot)]
     root = Xml.fromstring(f"<robot name={quoteattr(robot.name)}>{''.join(parts)}</robot>")
     Xml.indent(root)
     return '<?xml version="1.0"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
@@ -48,7 +50,7 @@ def _trunk(robot: Robot) -> list[str]:
 
 
 def _leg(robot: Robot, leg: str) -> list[str]:
-    size, bodies = robot.geometry, robot.bodies
+    size, bodies, joints = robot.geometry, robot.bodies, robot.legs[leg]
     front, left = (1.0 if leg.startswith("F") else -1.0), (1.0 if leg.endswith("L") else -1.0)
     hip_place, side = (front * size.hip_x, left * size.hip_y, 0.0), left * size.abduction
     width = (0.4 * size.abduction,)
@@ -62,21 +64,25 @@ def _leg(robot: Robot, leg: str) -> list[str]:
         _link(f"{leg}_thigh", _inertial(bodies["thigh"], 1.0, left), thigh),
         _link(f"{leg}_calf", _inertial(bodies["calf"], 1.0, left), calf, foot),
         _link(f"{leg}_foot"),
-        _hinge(robot, leg, "hip", TRUNK_FRAME, hip_place, "1 0 0"),
-        _hinge(robot, leg, "thigh", f"{leg}_hip", (0.0, side, 0.0), "0 1 0"),
-        _hinge(robot, leg, "calf", f"{leg}_thigh", (0.0, 0.0, -size.thigh), "0 1 0"),
+        _hinge(robot, joints[0], TRUNK_FRAME, f"{leg}_hip", hip_place, (1, 0, 0)),
+        _hinge(robot, joints[1], f"{leg}_hip", f"{leg}_thigh", (0.0, side, 0.0), (0, 1, 0)),
+        _hinge(robot, joints[2], f"{leg}_thigh", f"{leg}_calf", (0.0, 0.0, -size.thigh), (0, 1, 0)),
         _joint(f"{leg}_foot_joint", "fixed", f"{leg}_calf", f"{leg}_foot", (0.0, 0.0, -size.calf)),
     ]
 
 
-def _hinge(robot: Robot, leg: str, kind: str, parent: str, place: Vector, axis: str) -> str:
-    name = robot.legs[leg][LEG_JOINTS.index(kind)]
-    joint = robot.joints[name]
-    motor, (low, high) = robot.motors[joint.motor], joint.limits
+def _further_links(robot: Robot) -> Iterator[str]:
+    for name, link in robot.primitives.links.items() if robot.primitives else ():
+        x, y, z = link.size
+        yield _link(name, _inertial(link), _shape("box", link.com, "dark", size=(2 * x, 2 * y, 2 * z)))
+        yield _hinge(robot, link.joint, link.parent, name, link.place, link.axis)
+
+
+def _hinge(robot: Robot, name: str, parent: str, child: str, place: Vector, axis: Vector) -> str:
+    motor, (low, high) = robot.motors[robot.joints[name].motor], robot.joints[name].limits
     limit = _element("limit", lower=(low,), upper=(high,), effort=(motor.torque,), velocity=(motor.velocity,))
     dynamics = _element("dynamics", damping=(motor.damping,), friction=(motor.friction,))
-    content = f'<axis xyz="{axis}"/>{limit}{dynamics}'
-    return _joint(name, "revolute", parent, f"{leg}_{kind}", place, content)
+    return _joint(name, "revolute", parent, child, place, f"{_element('axis', xyz=axis)}{limit}{dynamics}")
 
 
 def _joint(name: str, kind: str, parent: str, child: str, place: Vector, content: str = "") -> str:

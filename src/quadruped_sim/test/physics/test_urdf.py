@@ -7,11 +7,12 @@ from xml.etree import ElementTree as Xml
 import mujoco
 import numpy as np
 import pytest
+from made_robots import TAILED
 
 from fcnet_core.cli import main
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.legs.statics import LegStatics
-from fcnet_core.robot import JOINT_NAMES, LEGS
+from fcnet_core.robot import LEGS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_roll_pitch
 from fcnet_core.urdf import robot_urdf
 from quadruped_sim.physics.mjcf import build_model
@@ -20,6 +21,11 @@ from quadruped_sim.physics.terrain import Flat
 # MuJoCo, as a reader of URDF, shall keep the bodies that are fixed to others.
 KEEP_ALL = '<mujoco><compiler fusestatic="false" discardvisual="false"/></mujoco></robot>'
 PARTS = ("hip", "thigh", "calf")
+
+
+@pytest.fixture(params=["aliengo", "a1", TAILED], ids=["aliengo", "a1", "tailed"])
+def robot(request):
+    return load_robot(request.param)
 
 
 @pytest.fixture
@@ -35,7 +41,7 @@ def described(robot):
 
 
 def test_every_body_has_the_same_mass_inertia_and_centre_and_nothing_else_has_mass(robot, simulated, described):
-    for name in ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in PARTS)]:
+    for name in ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in PARTS), *robot.primitives.links]:
         ours, theirs = described[0].body(name), simulated[0].body(name)
         assert ours.mass == pytest.approx(theirs.mass)
         assert ours.ipos == pytest.approx(theirs.ipos)
@@ -47,13 +53,13 @@ def test_every_body_has_the_same_mass_inertia_and_centre_and_nothing_else_has_ma
 def test_bodies_and_feet_are_where_the_simulation_has_them(robot, simulated, described, seed):
     joints = np.random.default_rng(seed).uniform(robot.lower, robot.upper)
     (model, data), (described_model, described_data) = simulated, described
-    data.qpos[:] = [0, 0, 0, 1, 0, 0, 0, *joints]
+    data.qpos[:7] = [0, 0, 0, 1, 0, 0, 0]
+    for name, angle in zip(robot.joint_names, joints, strict=True):
+        data.joint(name).qpos[:] = described_data.joint(name).qpos[:] = angle
     mujoco.mj_kinematics(model, data)
-    for name, angle in zip(JOINT_NAMES, joints, strict=True):
-        described_data.joint(name).qpos[:] = angle
     mujoco.mj_kinematics(described_model, described_data)
     legs = LegKinematics(robot)
-    points, (feet, _) = legs.points(joints.reshape(4, 3)), legs.feet(joints.reshape(1, 4, 3))
+    points, (feet, _) = legs.points(joints[robot.leg_rows]), legs.feet(joints[None, robot.leg_rows])
     for number, leg in enumerate(LEGS):
         foot = data.site(f"{leg}_foot").xpos
         for ours, theirs in ((described_data.body(f"{leg}_{part}"), data.body(f"{leg}_{part}")) for part in PARTS):
@@ -67,12 +73,12 @@ def test_bodies_and_feet_are_where_the_simulation_has_them(robot, simulated, des
 
 def test_joints_have_the_robots_names_and_limits(robot, described):
     model, _ = described
-    assert {model.joint(index).name for index in range(model.njnt)} == set(JOINT_NAMES)
-    limits = np.array([model.joint(name).range for name in JOINT_NAMES])
+    assert {model.joint(index).name for index in range(model.njnt)} == set(robot.joint_names)
+    limits = np.array([model.joint(name).range for name in robot.joint_names])
     assert limits == pytest.approx(np.stack([robot.lower, robot.upper], axis=-1))
     limit = Xml.fromstring(robot_urdf(robot)).find("joint[@name='FR_calf_joint']/limit").attrib
-    assert float(limit["effort"]) == robot.motors["calf"].torque
-    assert float(limit["velocity"]) == robot.motors["calf"].velocity
+    calf = robot.leg_rows[0, 2]
+    assert (float(limit["effort"]), float(limit["velocity"])) == (robot.torque_limit[calf], robot.velocity_limit[calf])
 
 
 def test_the_base_is_the_frame_of_odom_and_the_imus_frame_is_there(robot):
@@ -84,7 +90,7 @@ def test_the_base_is_the_frame_of_odom_and_the_imus_frame_is_there(robot):
 
 
 def test_a_standing_robot_is_as_high_as_its_legs(robot):
-    points = LegKinematics(robot).points(robot.stand_pose.reshape(4, 3))
+    points = LegKinematics(robot).points(robot.stand_pose[robot.leg_rows])
     height = standing_height(robot, points, np.eye(3))
     assert height == pytest.approx(robot.geometry.foot_radius - points[:, 3, 2].min())
     on_its_back = matrix_from_xyzw([1.0, 0.0, 0.0, 0.0])
@@ -102,9 +108,7 @@ def test_the_program_writes_it(aliengo, tmp_path, capsys):
 @pytest.fixture
 def bent(robot):
     """Joints (200, 4, 3) within the limits with the feet below the hips, the knees neither stretched nor folded."""
-    low, high = robot.lower.reshape(4, 3).copy(), robot.upper.reshape(4, 3).copy()
-    low[:], high[:] = (-0.6, 0.2, -2.4), (0.6, 1.4, -1.0)
-    return np.random.default_rng(0).uniform(low, high, (200, 4, 3))
+    return np.random.default_rng(0).uniform((-0.6, 0.2, -2.4), (0.6, 1.4, -1.0), (200, 4, 3))
 
 
 def test_joints_are_solved_for_feet_and_the_jacobian_is_the_derivative(robot, bent):
@@ -131,6 +135,7 @@ def test_torques_that_balance_forces_at_the_feet_give_these_forces(robot, bent):
     np.testing.assert_allclose(legs.ground_forces(bent, torques), forces, atol=1e-6)
 
 
+@pytest.mark.parametrize("robot", ["aliengo", "a1"], indirect=True)
 @pytest.mark.parametrize("attitude", [(0.0, 0.0), (0.26, 0.0), (-0.1, 0.2)])
 @pytest.mark.parametrize("pose", ["stand", "crouch"])
 def test_the_robot_is_in_equilibrium_on_its_feet(robot, simulated, attitude, pose):
