@@ -14,7 +14,7 @@ from fcnet_core.robot import Safety, load_robot
 from fcnet_ros.parameters import default_parameters
 from unitree_bridge.hardware import BridgeParameters
 from unitree_lowlevel.codec import PERIOD
-from unitree_lowlevel.io_client import SILENCE
+from unitree_lowlevel.io_link import SILENCE
 from unitree_lowlevel.io_process import END_DAMPING, ORPHAN_DAMPING
 from unitree_lowlevel.safety.monitor import IDENTITY
 

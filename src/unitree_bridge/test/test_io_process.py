@@ -19,7 +19,7 @@ WITHIN = 0.1  # [s] from the end of a process to damping on the wire
 LATENESS = 0.1  # [s] granted to a loaded machine on top
 SUCCESSOR = """
 import sys, time
-from unitree_lowlevel.io_client import IoClient
+from unitree_lowlevel.io_link import IoClient
 from unitree_lowlevel.io_link import IoSettings
 host, port = sys.argv[1], int(sys.argv[2])
 client = IoClient(IoSettings(robot="aliengo", transport="wire", generation="gen33", host=host, port=port, local_port=0,

@@ -32,8 +32,7 @@ from unitree_bridge.ownership import RobotOwnership
 from unitree_bridge.parameters import BridgeParameters
 from unitree_lowlevel.codec import decode_remote
 from unitree_lowlevel.driver import DriverMode
-from unitree_lowlevel.io_client import IoClient
-from unitree_lowlevel.io_link import BoardReading, IoSettings, Targets
+from unitree_lowlevel.io_link import BoardReading, IoClient, IoSettings, Targets
 from unitree_lowlevel.safety.checks import require_drivable
 
 LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}

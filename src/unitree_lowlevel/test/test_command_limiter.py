@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from unitree_lowlevel.codec import SERVO, STEPS
-from unitree_lowlevel.limiter import CommandLimiter, least_damping
+from unitree_lowlevel.driver import CommandLimiter
+from unitree_lowlevel.safety.checks import least_damping
 
 PERIOD = 0.002
 RAMP = 0.01

@@ -1,4 +1,5 @@
-"""The motor driver selects the command of every 2 ms cycle: damping, or targets that have passed every check.
+"""The motor driver computes the command of every 2 ms cycle: damping, or targets that have passed every check, as ramps
+within the limits of positions, gains and torques.
 
 waiting -> damping (a state has arrived) -> following (targets) -> damping (no new targets, "damp", a gap in the loop);
 any -> tripped (damping, latched), left only by a reset. docs/inside.md has the table "Who damps, and when".
@@ -7,9 +8,8 @@ any -> tripped (damping, latched), left only by a reset. docs/inside.md has the 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from enum import Enum
-from logging import ERROR, INFO, WARNING
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +17,19 @@ import numpy.typing as npt
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.robot import Robot
-from unitree_lowlevel.codec import DAMPING_STEP, JOINTS, MOTORS, PERIOD, LowCommand, LowState
-from unitree_lowlevel.limiter import CommandLimiter, damping_command, least_damping
-from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch, require_drivable
+from unitree_lowlevel.codec import MOTORS, PERIOD, POSITION_STOP, SERVO, LowCommand, LowState
+from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch, least_damping, require_drivable
 from unitree_lowlevel.safety.monitor import IDENTITY, RemoteLoss, SafetyMonitor
 from unitree_lowlevel.safety.recovery import BEGIN_TIME
+from unitree_lowlevel.safety.trips import Trips
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 MOST_ARMED = 8  # sources; a further one replaces the source with the oldest damp
 REFUSAL_MEMORY = 0.2  # [s] for which rejected targets remain a warning
-WARNING_DELAY = 0.5  # [s] before a warning is logged: the first state takes a while
-WARNING_PAUSE = 10.0  # [s] in which an intermittent warning is logged once
 _NEVER = float("-inf")
+_ZERO: Array = np.zeros(MOTORS)
+_SERVO = np.full(MOTORS, SERVO, dtype=np.uint8)
+_SMALLEST = 1e-6  # [rad, rad/s] replaces a smaller error or speed in a division
 
 
 class DriverMode(str, Enum):
@@ -40,33 +41,10 @@ class DriverMode(str, Enum):
     TRIPPED = "tripped"
 
 
-class EventLog:
-    """Collects events, and each warning once, as (level of `logging`, text), until they are taken."""
-
-    def __init__(self) -> None:
-        self._events: list[tuple[int, str]] = []
-        self._since: dict[str, float] = {}
-        self._logged: dict[str, float] = {}
-
-    def add(self, level: int, text: str) -> None:
-        """Add an event."""
-        self._events.append((level, text))
-
-    def warn(self, now: float, findings: Iterable[Finding]) -> None:
-        """Add, at time `now` [s], the findings that have lasted WARNING_DELAY and are not logged yet."""
-        present = {finding.name: finding for finding in findings}
-        self._since = {name: self._since.get(name, now) for name in present}
-        for name, since in self._since.items():
-            if now - since < WARNING_DELAY:
-                continue
-            if now - self._logged.get(name, _NEVER) > WARNING_PAUSE:
-                self.add(WARNING, str(present[name]))
-            self._logged[name] = now
-
-    def take(self) -> list[tuple[int, str]]:
-        """Return the events since the last call."""
-        taken, self._events = self._events, []
-        return taken
+def damping_command(robot: Robot) -> LowCommand:
+    """Return the damping command: no stiffness, the robot file's holding damping."""
+    stop, damping = np.full(MOTORS, POSITION_STOP), robot.damping
+    return LowCommand(_SERVO, stop, velocity=_ZERO, torque=_ZERO, stiffness=_ZERO, damping=damping)
 
 
 class MotorDriver:
@@ -82,7 +60,7 @@ class MotorDriver:
     armed: its targets may start. It is disarmed by its start, by rejected targets, by a trip and by a cycle later than
     the robot's max_cycle_gap.
 
-    mode; trip: the finding that has latched damping. owner: the source that is followed, or "". refused: number of
+    mode. owner: the source that is followed, or "". refused: number of
     rejected commands. warnings: texts. target_refusal: why no targets would be followed now, or "". The last two are
     updated in the cycle in which a finding appears or disappears, otherwise every second.
     """
@@ -99,12 +77,11 @@ class MotorDriver:
     ) -> None:
         require_drivable(robot)
         self.mode = DriverMode.WAITING
-        self.trip: Finding | None = None
         self.warnings: tuple[str, ...] = ()
         self.target_refusal = ""
         self.owner = ""
         self.refused = 0
-        self._robot, self._safety = robot, robot.safety
+        self._safety, self._trips = robot.safety, Trips()
         self._monitor = SafetyMonitor(robot, period, stop_chords, remote_lost)
         self._recovery, self._allow_recovery = self._monitor.recovery, allow_recovery
         self._target_watch = TargetWatch(robot.safety)
@@ -118,11 +95,14 @@ class MotorDriver:
         self._target_time = _NEVER  # arrival of the newest target that was followed
         self._target: Array = robot.rest_pose
         self._findings: list[Finding] = []
-        self._later_trips: dict[str, Finding] = {}
         self._refusal, self._refusal_time = "", _NEVER
         self._published: tuple[object, ...] = ()
         self._published_time = _NEVER
-        self._events = EventLog()
+
+    @property
+    def trip(self) -> Finding | None:
+        """The finding that has latched damping."""
+        return self._trips.latched
 
     @property
     def state(self) -> LowState | None:
@@ -134,14 +114,9 @@ class MotorDriver:
         """Fraction of the packets lost in the last second; None while unknown."""
         return self._monitor.loss.share
 
-    @property
-    def gains_pending(self) -> bool:
-        """Whether new gains were accepted that apply at the next start."""
-        return self.mode is DriverMode.FOLLOWING and self._next_gains is not self._gains
-
     def take_events(self) -> list[tuple[int, str]]:
         """Return trips, warnings and changes of mode since the last call, as (level of `logging`, text)."""
-        return self._events.take()
+        return self._trips.take_events()
 
     def activate(self) -> None:
         """Allow targets after a "damp"."""
@@ -160,13 +135,12 @@ class MotorDriver:
 
         Returns why they are rejected, else None. After a rejection no targets are followed until valid gains arrive.
         """
-        requested = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
-        self._gains_problem = self._refuse_gains(*requested)
+        kp, kd = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
+        self._gains_problem = self._monitor.checks.gains(kp, kd)
         if self._gains_problem is None:
-            gains = np.broadcast_to(requested[0], MOTORS).copy(), np.broadcast_to(requested[1], MOTORS).copy()
-            self._next_gains = self._gains if np.array_equal(gains, self._gains) else gains
-            if self.gains_pending:
-                self._events.add(INFO, "new gains are accepted: they apply when targets start the next time")
+            self._next_gains = _ZERO + kp, _ZERO + kd
+            if self.mode is DriverMode.FOLLOWING and not np.array_equal(self._next_gains, self._gains):
+                self._trips.log("new gains are accepted: they apply when targets start the next time")
         return self._gains_problem
 
     def damp(self, source: str = "") -> str | None:
@@ -230,7 +204,7 @@ class MotorDriver:
         if self.mode is DriverMode.WAITING:
             raise FcnetError("cannot recover: no state has arrived")
         self._recovery.grant(now)
-        self._events.add(INFO, f"a recovery may start within {BEGIN_TIME:g} s")
+        self._trips.log(f"a recovery may start within {BEGIN_TIME:g} s")
         return "the robot may turn over; request the controller to recover"
 
     def reset(self, now: float) -> str:
@@ -241,16 +215,13 @@ class MotorDriver:
         """
         if self.trip is None:
             return "nothing to reset: the motors have not tripped"
-        for finding in self._findings:  # the trip's own, or one that would trip again immediately
-            remains = finding.name == self.trip.name and not (finding.name == TILT and self._allow_recovery)
-            if finding.name != IDENTITY and (remains or finding.severity is Severity.TRIP):
-                raise FcnetError(f"cannot reset: {finding.reason}")
-        if self.trip.name == IDENTITY:
+        is_other_robot = self.trip.name == IDENTITY
+        self._trips.clear(self._findings, self._allow_recovery)
+        if is_other_robot:
             self._monitor.accept_robot()
-        self.trip, self.mode = None, DriverMode.DAMPING
-        self._later_trips.clear()
+        self.mode = DriverMode.DAMPING
         self._armed.clear()
-        self._events.add(INFO, "reset: the joints are damped")
+        self._trips.log("reset: the joints are damped")
         return "reset: the joints are damped; targets are followed after a damp"
 
     def cycle(self, now: float, reception: Reception | None, counters: TransportCounters) -> LowCommand:
@@ -321,24 +292,22 @@ class MotorDriver:
         self._limiter.start(state.position, *self._gains, self._now)
         self._target_watch.reset()
         self._monitor.begin_following()
-        self._events.add(INFO, f"following targets of {_words(source)}")
+        self._trips.log(f"following targets of {_words(source)}")
         return None
 
     def _stop_following(self, reason: str) -> None:
         if self.mode is DriverMode.FOLLOWING:
             self.mode, self.owner = DriverMode.DAMPING, ""
             self._recovery.end()
-            self._events.add(INFO, reason)
+            self._trips.log(reason)
 
     def _trip(self, finding: Finding) -> None:
-        """Damp until reset; the first trip is kept, later ones are warnings."""
+        """Damp until reset."""
         if self.trip is None:
-            self.trip, self.mode, self.owner = finding, DriverMode.TRIPPED, ""
+            self.mode, self.owner = DriverMode.TRIPPED, ""
             self._recovery.end()
             self._armed.clear()
-            self._events.add(ERROR, f"tripped: {finding}; the joints are damped until reset")
-        elif finding.name != self.trip.name:
-            self._later_trips[finding.name] = finding
+        self._trips.latch(finding)
 
     def _refuse_everyone(self, but: str = "") -> str | None:
         """Return why no source's targets may start now, or None; `but` names a finding to ignore."""
@@ -346,35 +315,13 @@ class MotorDriver:
             return f"{self.trip.reason}; remove the cause, then reset"
         if not self._active:
             return "the bridge is not active; activate it"
-        if blocking := next((f for f in self._findings if _blocks(f) and f.name != but), None):
-            return blocking.reason
-        return self._gains_problem
-
-    def _refuse_gains(self, kp: Array, kd: Array) -> str | None:
-        for name, unit, gains, limit in (
-            ("kp", "Nm/rad", kp, self._safety.max_kp),
-            ("kd", "Nms/rad", kd, self._safety.max_kd),
-        ):
-            if gains.shape not in ((), self._target.shape):
-                return f"{name} must be one number or {MOTORS}; its shape is {gains.shape}"
-            if not ((gains > 0) & (gains <= limit)).all():  # false for NaN
-                return (
-                    f"{name} must be above 0 and at most {limit:g} {unit} for {self._robot.name}; "
-                    f"it is {gains.min():g} to {gains.max():g}"
-                )
-        sent, least = np.floor(kd / DAMPING_STEP) * DAMPING_STEP, least_damping(self._robot, kp)
-        if (short := np.flatnonzero(sent < least)).size:
-            joint = int(short[0])
-            return (
-                f"kd must be at least {least[joint]:g} Nms/rad for {JOINTS[joint]} at this kp, in steps of "
-                f"{DAMPING_STEP:g}; {np.broadcast_to(sent, MOTORS)[joint]:g} would let it oscillate"
-            )
-        return None
+        blocking = [f for f in self._findings if f.severity >= Severity.TRIP_IF_FOLLOWING and f.name != but]
+        return blocking[0].reason if blocking else self._gains_problem
 
     def _publish_findings(self, now: float) -> None:
         """Update `warnings` and `target_refusal`: immediately after a change of the findings, else every second."""
-        current = [finding for finding in self._findings if self.trip is None or finding.name != self.trip.name]
-        self._events.warn(now, current)
+        findings = self._trips.others(self._findings)
+        self._trips.warn(now, findings)
         refused = now - self._refusal_time < REFUSAL_MEMORY
         key = (
             self.mode,
@@ -382,8 +329,7 @@ class MotorDriver:
             bool(self._armed),
             self._gains_problem,
             self.trip,
-            *((finding.name, finding.severity) for finding in current),
-            *self._later_trips,
+            *((finding.name, finding.severity) for finding in findings),
             refused and self._refusal,
         )
         if key == self._published and now - self._published_time < 1.0:
@@ -392,14 +338,95 @@ class MotorDriver:
         self.target_refusal = "" if self.mode is DriverMode.FOLLOWING else self._refuse_everyone() or ""
         if self.mode is DriverMode.DAMPING and not (self.target_refusal or self._armed):
             self.target_refusal = "a damp must come first"
-        names = {finding.name for finding in current}
-        later = [finding for finding in self._later_trips.values() if finding.name not in names]
-        self.warnings = (*map(str, current), *map(str, later), *([self._refusal] if refused else []))
-
-
-def _blocks(finding: Finding) -> bool:
-    return finding.severity >= Severity.TRIP_IF_FOLLOWING
+        self.warnings = (*map(str, findings), *([self._refusal] if refused else []))
 
 
 def _words(source: str) -> str:
     return source or "an unnamed source"
+
+
+class CommandLimiter:
+    """Computes a command every `period` [s] from targets at 50 to 200 Hz. Positions are (12,) [rad], times [s].
+
+    - A linear ramp leads from one target to the next. It takes as long as the interval between the last two targets, at
+      most `longest_ramp` [s]: longer ramps are smoother and later.
+    - Positions stay within the limits of each side and change no faster than the robot's slew.
+    - Gains start with zero stiffness and the holding damping, and stay below the robot's bounds. Damping is never below
+      `least_damping`.
+    - The torque that spring and damper together command at the measured joints is within `share` of the motors' limits.
+      Damping is lowered first, down to the limit; stiffness gets the rest.
+    """
+
+    def __init__(self, robot: Robot, period: float, longest_ramp: float) -> None:
+        self._robot = robot
+        self._lower, self._upper = robot.lower, robot.upper
+        self.share = 1.0
+        self._torque_limit = robot.torque_limit
+        self._step = robot.safety.max_target_rate * period
+        self._longest_ramp = longest_ramp
+        self._damped = damping_command(robot)
+        self.start(robot.rest_pose, self._damped.stiffness, self._damped.damping, 0.0)
+
+    def start(self, position: Array, kp: Array, kd: Array, now: float) -> None:
+        """Start softly at measured joint positions, clipped to the limits.
+
+        kp [Nm/rad] and kd [Nms/rad], each (12,), are the gains after the soft start, clipped to the robot's bounds.
+        """
+        safety = self._robot.safety
+        self._last = self._from = self._to = np.minimum(np.maximum(position, self._lower), self._upper)
+        self._started, self._aimed, self._duration = now, now - self._longest_ramp, 0.0
+        self._kp = np.minimum(np.maximum(kp, 0.0), safety.max_kp)
+        self._least = least_damping(self._robot, self._kp)
+        self._kd = np.minimum(np.maximum(kd, self._least), safety.max_kd)
+
+    def aim(self, target: Array, now: float) -> None:
+        """Start a ramp from its current position to a new target."""
+        apart = now - self._aimed
+        self._from, self._to = self.target(now), target
+        self._aimed, self._duration = now, min(apart, self._longest_ramp)
+
+    def target(self, now: float) -> Array:
+        """Return the position of the ramp."""
+        elapsed = max(now - self._aimed, 0.0)
+        if elapsed >= self._duration:
+            return self._to
+        return self._from + elapsed / self._duration * (self._to - self._from)
+
+    def command(self, target: Array, measured: Array, velocity: Array, now: float) -> LowCommand:
+        """Return the command towards `target`, a position of the ramp, for joints at `measured` with `velocity`.
+        Non-finite input gives the damping command.
+        """
+        position = np.minimum(np.maximum(target, self._last - self._step), self._last + self._step)
+        position = np.minimum(np.maximum(position, self._lower), self._upper)
+        kp, kd = self._gains(now)
+        error = position - measured
+        if not (kp * np.abs(error) + kd * np.abs(velocity) <= self._torque).all():
+            kp, kd = self._within_torque(kp, kd, error, velocity)
+        if not math.isfinite(float((position + kp + kd).sum())):
+            return self._damped
+        self._last = position
+        return LowCommand(_SERVO, position, _ZERO, _ZERO, kp, kd)
+
+    @property
+    def _torque(self) -> Array:
+        """Maximum torques (12,) [Nm] that a command may cause."""
+        return self.share * self._torque_limit
+
+    def _gains(self, now: float) -> tuple[Array, Array]:
+        """Return stiffness and damping, each (12,), during or after the soft start."""
+        share = max((now - self._started) / self._robot.safety.soft_start, 0.0)
+        if share >= 1.0:
+            return self._kp, self._kd
+        holding = self._damped.damping
+        return share * self._kp, np.maximum(holding + share * (self._kd - holding), self._least)
+
+    def _within_torque(self, kp: Array, kd: Array, error: Array, velocity: Array) -> tuple[Array, Array]:
+        """Return gains of at most kp and kd so that spring and damper together stay within the torque limits.
+
+        Each one stays within the limits. If a joint moves away from its target, both act in the same direction: the
+        spring gets the rest that the damper leaves.
+        """
+        speed = np.maximum(np.abs(velocity), _SMALLEST)
+        kd = np.minimum(kd, np.maximum(self._torque / speed, self._least))
+        left = np.where(error * velocity < 0.0, np.maximum(self._torque - kd * speed, 0.0), self._torque)
+        return np.minimum(kp, left / np.maximum(np.abs(error), _SMALLEST)), kd

@@ -1,7 +1,7 @@
 """The I/O process of a bridge: transport and motor driver at 500 Hz, in a process of their own.
 
 In one process with DDS the loop would wait for the interpreter lock, which real-time priority does not shorten. So this
-process has no ROS, one thread and no garbage collection. Its parent, the bridge, starts it (io_client.py), sends it the
+process has no ROS, one thread and no garbage collection. Its parent, the bridge, starts it (io_link.py), sends it the
 targets and receives every cycle. If the parent dies, the process damps the motors until a new bridge takes over.
 """
 
@@ -25,7 +25,7 @@ from fcnet_core.control.timing import request_privileges
 from fcnet_core.errors import RobotInUseError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
-from unitree_lowlevel.driver import MotorDriver
+from unitree_lowlevel.driver import MotorDriver, damping_command
 from unitree_lowlevel.io_link import (
     ERROR,
     LONGEST,
@@ -37,7 +37,6 @@ from unitree_lowlevel.io_link import (
     Targets,
     encode_cycle,
 )
-from unitree_lowlevel.limiter import damping_command
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import make_transport
 

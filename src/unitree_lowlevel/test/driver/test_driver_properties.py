@@ -15,7 +15,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import DAMPING_STEP, POSITION_STOP, STEPS
 from unitree_lowlevel.driver import DriverMode, MotorDriver
-from unitree_lowlevel.limiter import least_damping
+from unitree_lowlevel.safety.checks import least_damping
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 PERIOD = 0.002

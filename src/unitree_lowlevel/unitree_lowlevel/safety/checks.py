@@ -15,7 +15,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.robot import Robot, Safety
 from fcnet_core.rotation import tilt
-from unitree_lowlevel.codec import JOINTS, MOTORS
+from unitree_lowlevel.codec import DAMPING_STEP, JOINTS, MOTORS
 
 MISMATCH_WINDOW = 0.1  # [s] over which velocities are compared with positions, a quarter of a stride
 MISMATCH_SHARE = 0.5  # fraction of the distance, accepted in addition: a simulated robot may be slower than the clock
@@ -70,7 +70,7 @@ class RobotChecks:
     def __init__(self, robot: Robot) -> None:
         self.lower, self.upper = robot.lower, robot.upper
         self._velocity_limit, self._torque_limit = robot.velocity_limit, robot.torque_limit
-        self._safety = robot.safety
+        self._robot, self._safety = robot, robot.safety
 
     def position(self, position: Array) -> Finding | None:
         """Check that measured positions (12,) [rad] exceed the limits of their side by no more than the margin."""
@@ -156,6 +156,37 @@ class RobotChecks:
             f"the first target of {JOINTS[worst]} is {distance[worst]:.2f} rad away, the limit is {limit:g} rad; "
             "damp, then start at the measured positions"
         )
+
+    def gains(self, kp: Array, kd: Array) -> str | None:
+        """Return why stiffness kp [Nm/rad] and damping kd [Nms/rad], () or (12,), are rejected; None if accepted."""
+        for name, unit, gains, limit in (
+            ("kp", "Nm/rad", kp, self._safety.max_kp),
+            ("kd", "Nms/rad", kd, self._safety.max_kd),
+        ):
+            if gains.shape not in ((), self.lower.shape):
+                return f"{name} must be one number or {MOTORS}; its shape is {gains.shape}"
+            if not ((gains > 0) & (gains <= limit)).all():  # false for NaN
+                return (
+                    f"{name} must be above 0 and at most {limit:g} {unit} for {self._robot.name}; "
+                    f"it is {gains.min():g} to {gains.max():g}"
+                )
+        sent, least = np.floor(kd / DAMPING_STEP) * DAMPING_STEP, least_damping(self._robot, kp)
+        if (short := np.flatnonzero(sent < least)).size:
+            joint = int(short[0])
+            return (
+                f"kd must be at least {least[joint]:g} Nms/rad for {JOINTS[joint]} at this kp, in steps of "
+                f"{DAMPING_STEP:g}; {np.broadcast_to(sent, MOTORS)[joint]:g} would let it oscillate"
+            )
+        return None
+
+
+def least_damping(robot: Robot, kp: Array) -> Array:
+    """Return the minimum damping (12,) [Nms/rad] for stiffness kp (12,) [Nm/rad], in whole steps of the wire.
+
+    It is min_damping_ratio times the critical damping of the rotor, which is the minimum inertia of a joint.
+    """
+    least = 2.0 * robot.safety.min_damping_ratio * np.sqrt(robot.armature * kp)
+    return np.ceil(least / DAMPING_STEP) * DAMPING_STEP
 
 
 def _beyond(values: Array, limit: float) -> int | None:
