@@ -221,13 +221,6 @@ def foreign(access: Access, rate: float, duration: float, size: int | None = Non
 
 
 @chosen
-def close_port(access: Access, duration: float) -> None:
-    """Close the board's port: ICMP "port unreachable" for the bridge."""
-    access.rig.board.close_port(duration)
-    time.sleep(duration + 0.3)
-
-
-@chosen
 def replay(access: Access, duration: float = 2.0) -> None:
     """Record the controller's targets, then publish them again, as a bag that is played back on a live robot."""
     recorded: list[Any] = []
@@ -340,7 +333,5 @@ ATTACKS = (
     inject("future", 3),
     Attack("foreign datagrams", "wire", foreign(100.0, 0.5)),
     Attack("flood of foreign datagrams", "wire", foreign(5000.0, 1.5, size=771)),
-    Attack("the board's port closed for 0.03 s", "wire", close_port(0.03)),
-    Attack("the board's port closed for 0.5 s", "wire", close_port(0.5)),
     Attack("the board restarts", "wire", lambda access: access.rig.board.restart()),
 )  # fmt: skip

@@ -66,7 +66,7 @@ class WireLog:
 class BoardProcess:
     """The board of a robot called `robot`, with "mujoco" or "joints" (without weight) behind it; it starts immediately.
 
-    restart, close_port: see FakeBoard.
+    restart: see FakeBoard.
     """
 
     def __init__(self, robot: str, physics: str = "mujoco") -> None:
@@ -108,9 +108,6 @@ class BoardProcess:
 
     def restart(self) -> None:
         self._call("restart")
-
-    def close_port(self, duration: float) -> None:
-        self._call("close_port", duration)
 
     def reset_body(self, start: StartPose = "lying") -> None:
         """Put the robot where it started, "lying" or "on_back"."""

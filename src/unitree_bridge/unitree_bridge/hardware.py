@@ -39,8 +39,6 @@ LEVELS = {logging.INFO: OK, logging.WARNING: WARN, logging.ERROR: ERROR}
 REMOTE_FRAME = "unitree_remote"  # selects the layout of the joystick in config/remote.yaml
 REMOTE_PERIOD = 0.02  # [s]
 OLDEST_STATE = 0.05  # [s] older states have waited while this process was stopped, and are dropped
-SILENCE = 3.0  # [s] without a state before a warning
-SILENCE_PERIOD = 5.0  # [s] between two such warnings
 
 
 class UnitreeHardware(HardwareInterface):
@@ -110,7 +108,7 @@ class UnitreeHardware(HardwareInterface):
         self._connected.callback(node.destroy_timer, node.create_timer(OWNERSHIP_PERIOD, self._renew_ownership))
         self._remote = RemotePublisher(node)
         self._connected.callback(self._remote.destroy, node)
-        self._received = self._warned = time.monotonic()
+        self._received = time.monotonic()
         self._io.begin()
 
     def _settings(self) -> IoSettings:
@@ -238,7 +236,6 @@ class UnitreeHardware(HardwareInterface):
         now, report = time.monotonic(), self._io.report
         if report is None:
             return Status(WARN, "the I/O process is starting")
-        self._watch_silence(now)
         values = {
             HealthKey.DRIVER_MODE: report.mode,
             HealthKey.TARGET_OWNER: report.owner,
@@ -262,18 +259,6 @@ class UnitreeHardware(HardwareInterface):
         if report.mode == DriverMode.WAITING.value:
             return Status(WARN, "waiting for the robot", values)
         return Status(OK, report.mode, values)
-
-    def _watch_silence(self, now: float) -> None:
-        silence = now - self._received
-        if silence < SILENCE or now - self._warned < SILENCE_PERIOD:
-            return
-        self._warned = now
-        host, port = self._parameters.address
-        reason = (self._io.report and self._io.report.last_rejection) or (
-            "check that the robot is on, its cable, the parameters network.target and network.port, and the address of "
-            "this computer (as 192.168.123.162/24)"
-        )
-        self._events.append(Event(WARN, f"no state from {host}:{port} for {silence:.0f} s: {reason}; still waiting"))
 
 
 class RemotePublisher:

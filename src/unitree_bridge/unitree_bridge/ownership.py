@@ -35,7 +35,6 @@ PERIOD = 0.1  # [s] between two messages
 DISCOVERY_TIME = 1.0  # [s] after which messages of others have arrived
 LONGEST = 2.0  # [s] if the graph has other publishers whose claims are not confirmed yet
 REPETITIONS, REPETITION_TIME, LAPSE = 3, 0.15, 0.5  # see Repetition [-, s, s]
-NAMING_TIME = 1.0  # [s]
 MOST_OWNERS = 64  # with stored claims
 MOST_AT_ONCE = 50  # messages read per call
 UNNAMED = "_NODE_NAME_UNKNOWN_"  # rmw's name of a node before discovery is complete
@@ -153,14 +152,10 @@ class RobotOwnership:
             raise self._in_use(self._publisher_of_states())
 
     def _publisher_of_states(self) -> str:
-        """Return the name of the node that publishes joint states; it may be discovered after its first message."""
-        deadline = time.monotonic() + NAMING_TIME
-        while time.monotonic() < deadline:
-            for publisher in self._node.get_publishers_info_by_topic(JOINT_STATES.name):
-                if publisher.node_name != UNNAMED:
-                    return str(publisher.node_name)
-            time.sleep(_STEP)
-        return "another program"
+        """Return the name of the node that publishes joint states, if it is discovered."""
+        publishers = self._node.get_publishers_info_by_topic(JOINT_STATES.name)
+        names = [str(publisher.node_name) for publisher in publishers if publisher.node_name != UNNAMED]
+        return names[0] if names else "another program"
 
     def _repeated_claims(self, now: float) -> list[Claim]:
         """Read new messages; return the repeated claims of other bridges."""

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from low_level_samples import robot_file_without
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33, OFF, RemoteState, encode_remote
@@ -17,10 +16,8 @@ from unitree_lowlevel.doctor import Level, program
 from unitree_lowlevel.doctor.host_checks import check_address, check_computer, interface_to
 from unitree_lowlevel.doctor.robot_checks import (
     Recording,
-    check_joint_order,
     check_orientation,
     check_remote,
-    check_round_trip,
     record,
     watch_joints,
 )
@@ -70,8 +67,8 @@ def recorded(board: FakeBoard) -> Recording:
 def test_a_healthy_robot_passes_and_does_not_move(board, examine):
     code, lines = examine()
     assert code == 0, lines
-    network, link = {"address", "port", "sdk"}, {"answers", "rate", "loss", "round trip", "tick"}
-    assert network | link | {"joint limits", "joint order"} <= set(lines)
+    network, link = {"address", "port", "sdk"}, {"answers", "rate", "loss", "tick"}
+    assert network | link | {"joint limits"} <= set(lines)
     log = board.commands
     assert log.count > 0
     assert (log.largest_stiffness, log.largest_damping, log.largest_torque) == (0.0, 0.0, 0.0)
@@ -115,22 +112,6 @@ def test_a_second_board_that_joins_is_noticed(board, examine):
     code, lines = examine()
     assert code == 1
     assert lines["identity"].startswith("FAILED")
-
-
-def test_a_slow_line_is_only_a_warning():
-    slow, physics = BoardFaults(delay=0.02), JointPhysics(load_robot("aliengo"))
-    with FakeBoard(GEN33, physics, free_running=False, faults=slow) as board:
-        recording = recorded(board)
-    assert check_round_trip(recording).level is Level.WARNING
-    assert 0.04 <= np.median(recording.answer_times) < 0.1
-
-
-def test_a_robot_file_without_a_threshold_fails_before_anything_is_sent(board, examine, tmp_path):
-    code, lines = examine(robot=str(robot_file_without(tmp_path, "max_power")))
-    assert code == 1
-    assert lines["robot file"].startswith("FAILED")
-    assert "safety.max_power" in lines["robot file"]
-    assert board.commands.count == 0
 
 
 @pytest.mark.parametrize("address", ["192.168.123.999", "no-such-robot.invalid", "0.0.0.0"])
@@ -186,14 +167,6 @@ def test_a_quaternion_in_the_wrong_order_is_found(healthy):
     ):
         assert check_orientation(replace(healthy, states=[wrong])).level is Level.FAILED
     assert check_orientation(healthy).level is Level.OK
-
-
-def test_calves_in_place_of_hips_are_found(healthy):
-    robot = load_robot("aliengo")
-    swapped = healthy.newest.position.reshape(4, 3)[:, ::-1].ravel()
-    wrong = replace(healthy, states=[replace(healthy.newest, position=swapped)])
-    assert check_joint_order(wrong, robot).level is Level.FAILED
-    assert check_joint_order(healthy, robot).level is Level.OK
 
 
 def test_a_remote_in_use_is_a_warning(healthy):

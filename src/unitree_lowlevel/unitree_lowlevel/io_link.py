@@ -98,7 +98,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     refused: int
     refusal: str
     packet_loss: float | None
-    last_rejection: str
     link: dict[str, str]
     events: list[tuple[int, str]]
 

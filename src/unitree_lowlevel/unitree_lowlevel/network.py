@@ -14,8 +14,14 @@ _HIGHEST_PORT = 65535
 
 def resolve(host: str) -> str:
     """Return the IPv4 address of a host, given as number or name; raises TransportError."""
-    text = _parse_numbers(host) if host and set(host) <= set("0123456789.") else _look_up(host)
-    address = ipaddress.IPv4Address(text)
+    is_number = set(host) <= set("0123456789.")
+    try:
+        text = host if is_number else str(socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_DGRAM)[0][4][0])
+        address = ipaddress.IPv4Address(text)
+    except (OSError, ValueError):
+        raise TransportError(
+            f'"{host}" is neither an IPv4 address nor a known host: correct the target, as 192.168.123.10'
+        ) from None
     if address.is_unspecified or address.is_multicast or text == "255.255.255.255":
         raise TransportError(
             f"{text} is not the address of one robot: set the target to the robot's, as 192.168.123.10"
@@ -73,27 +79,6 @@ def bound_socket(port: int, host: str = "") -> socket.socket:
 def check_port_free(port: int) -> None:
     """Check that this computer's UDP port is free; raises TransportError."""
     bound_socket(port).close()
-
-
-def _parse_numbers(host: str) -> str:
-    try:
-        return str(ipaddress.IPv4Address(host))
-    except ValueError:
-        raise TransportError(
-            f'"{host}" is not an IPv4 address, which is four numbers up to 255: correct the target, as 192.168.123.10'
-        ) from None
-
-
-def _look_up(host: str) -> str:
-    try:
-        found = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_DGRAM) if host else []
-    except (OSError, UnicodeError):
-        found = []
-    if not found:
-        raise TransportError(
-            f'no host called "{host}" is known: check the spelling, or give its address, as 192.168.123.10'
-        )
-    return str(found[0][4][0])
 
 
 def _check_port(port: int, lowest: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unitree_lowlevel.codec import OFF, POSITION_STOP, SERVO, VELOCITY_STOP, LowCommand
-from unitree_lowlevel.fake_board.board import AMBIENT, MotorHeat, motor_terms
+from unitree_lowlevel.fake_board.board import motor_terms
 from unitree_lowlevel.fake_board.physics import STOP_MARGIN, JointPhysics
 
 PERIOD = 0.002
@@ -65,13 +65,3 @@ def test_joints_end_at_mechanical_stops_outside_the_vendors_limits(physics, robo
     state = _sense(physics, replace(NOTHING, torque=np.full(12, 30.0)), 1000)
     np.testing.assert_allclose(state.position, robot.upper + STOP_MARGIN)
     np.testing.assert_array_equal(state.velocity, 0.0)
-
-
-def test_a_working_motor_gets_warm_and_an_idle_one_cools(robot):
-    heat = MotorHeat(robot.torque_limit)
-    assert (heat.temperature == AMBIENT).all()
-    heat.advance(np.full(12, 15.0), 4.0)
-    warm = heat.temperature
-    assert (warm > AMBIENT + 0.1).all()
-    heat.advance(np.zeros(12), 4.0)
-    assert (heat.temperature < warm).all()

@@ -97,7 +97,6 @@ def check_computer(lateness: Array | None) -> dict[str, Outcome]:
         "priority": _check_limit("rtprio", resource.RLIMIT_RTPRIO, _PRIORITY, "run at a real-time priority"),
         "memory": _check_limit("memlock", resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, "lock memory"),
         "governor": _check_governor(),
-        "cores": _check_cores(),
         "clock": _check_clock(),
     }
     return outcomes if lateness is None else {**outcomes, "wake-up": _check_wake_up(lateness)}
@@ -131,16 +130,6 @@ def _check_governor() -> Outcome:
     if not slow:
         return ok("performance")
     return warning(f"the processor's governor is {', '.join(slow)}, not performance: {_HELP}")
-
-
-def _check_cores() -> Outcome:
-    cores = os.cpu_count() or 1
-    isolated = (_CPU / "isolated").read_text().strip() if (_CPU / "isolated").is_file() else ""
-    if cores < 2:
-        return warning("there is one core: bridge and controller need two")
-    if isolated:
-        return ok(f"{cores}, of which {isolated} isolated: give one to the bridge with its parameter cpu")
-    return ok(f"{cores}, none isolated; isolation helps on a loaded computer, {_HELP}")
 
 
 def _check_clock() -> Outcome:

@@ -40,11 +40,7 @@ from unitree_lowlevel.transport import LONGEST_DATAGRAM
 
 MILLISECONDS = 1000.0  # ticks per second; the unit of real boards is unknown
 REMOTE_CYCLES = 10  # between two frames of the remote
-# A simple model of motor temperatures, not based on measurements: half of the maximum torque leads to HEATING above
-# ambient, with this time constant [s].
-AMBIENT = 30.0  # [deg C]
-HEATING = 30.0  # [deg C]
-TIME_CONSTANT = 300.0
+AMBIENT = 30.0  # [deg C] of motors and IMU
 SO_TIMESTAMPNS = 35  # of Linux; Python does not name it
 _KERNEL_TIME = struct.Struct("@qq")  # [s], [ns] of the day
 _WITHOUT_TORQUE = LowCommand(np.full(MOTORS, OFF, dtype=np.uint8), *np.zeros((5, MOTORS)))
@@ -64,19 +60,6 @@ def motor_terms(command: LowCommand) -> tuple[Array, Array, Array, Array, Array]
         np.where(holds, command.stiffness, 0.0),
         np.where(damps, command.damping, 0.0),
     )
-
-
-class MotorHeat:
-    """Temperatures (n,) [deg C] of motors with these maximum torques (n,) [Nm]."""
-
-    def __init__(self, torque_limit: Array) -> None:
-        self.temperature = np.full_like(torque_limit, AMBIENT)
-        self._gain = HEATING / (0.5 * torque_limit) ** 2
-
-    def advance(self, torque: Array, duration: float) -> None:
-        """Apply `torque` (n,) [Nm] for `duration` [s]."""
-        rise = self.temperature - AMBIENT
-        self.temperature = AMBIENT + rise + (self._gain * torque**2 - rise) * (duration / TIME_CONSTANT)
 
 
 def _board_socket(address: Address) -> socket.socket:
@@ -126,7 +109,6 @@ class FakeBoard:
         self.client: Address | None = None
         self.states_sent = 0
         self._physics = physics
-        self._heat = MotorHeat(physics.robot.torque_limit)
         self._free_running = free_running
         self._command_timeout = command_timeout
         self._ticks_per_second = ticks_per_second
@@ -145,7 +127,6 @@ class FakeBoard:
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._restart = False
-        self._unreachable = 0.0
         self._release()
 
     @property
@@ -166,10 +147,6 @@ class FakeBoard:
     def restart(self) -> None:
         """Restart as after a power cycle: time at 0, no command, no client."""
         self._restart = True
-
-    def close_port(self, duration: float) -> None:
-        """Stop with a closed port for `duration` [s]: senders get ICMP "port unreachable"."""
-        self._unreachable = duration
 
     def send_raw(self, datagram: bytes, client: Address) -> None:
         """Send any datagram from the board's port, without the faults of the line."""
@@ -208,18 +185,12 @@ class FakeBoard:
         if self._restart:
             self._restart, self._cycles, self.client = False, 0, None
             self._release()
-        if self._unreachable:
-            address = self.address
-            self._socket.close()
-            time.sleep(self._unreachable)
-            self._socket, self._unreachable = _board_socket(address), 0.0
         self._apply_faults()
         self._physics.advance(PERIOD)
         self._cycles += 1
         now = time.monotonic()
         if self._free_running:
             self._send_state(now)
-        self._heat.advance(self._torque, PERIOD)
         self._deliver(now)
 
     def __enter__(self) -> FakeBoard:
@@ -279,7 +250,6 @@ class FakeBoard:
 
     def _release(self) -> None:
         """Remove the torque of all motors."""
-        self._torque: Array = np.zeros(MOTORS)
         self._drive(_WITHOUT_TORQUE)
 
     def _apply_faults(self) -> None:
@@ -296,10 +266,9 @@ class FakeBoard:
         if self.client is None:
             return
         faults, sensors = self.faults, self._physics.sense()
-        self._torque = sensors["torque"]  # heats the motors
         state = LowState(
             mode=self._mode,
-            temperature=self._heat.temperature,
+            temperature=np.full(MOTORS, AMBIENT),
             imu_temperature=AMBIENT,
             tick=int(self._cycles * PERIOD * self._ticks_per_second) % 2**32,
             remote=self._remote_frame(),

@@ -8,14 +8,13 @@ from collections import Counter, deque
 import numpy as np
 
 from fcnet_core.arrays import Array
-from unitree_lowlevel.codec import MOTORS, POSITION_STOP, SERVO, LowCommand
+from unitree_lowlevel.codec import POSITION_STOP, SERVO, LowCommand
 
 HISTORY = 60_000  # stored arrivals, two minutes at 500 Hz
-SHORTEST_INTERVAL = 0.002  # [s] assumed between two commands: a burst of packets does not make targets faster
 
 
 class CommandLog:
-    """Counts and extremes of the datagrams received by the board's socket, before faults of the line.
+    """Counts and history of the datagrams received by the board's socket, before faults of the line.
 
     Times are from time.monotonic() [s]. A joint is stiff if its command has a position and stiffness; a command is
     stiff if any joint is. Any thread may read the log.
@@ -32,30 +31,15 @@ class CommandLog:
             self.count = 0  # good commands
             self.bad: Counter[str] = Counter()  # rejected datagrams by the kind of their WireError
             self.last: LowCommand | None = None
-            self.largest_stiffness = self.largest_damping = self.largest_torque = 0.0
-            self.lowest_position = np.full(MOTORS, np.inf)  # of stiff joints
-            self.highest_position = -self.lowest_position
-            self.largest_rate = 0.0  # [rad/s] between successive positions of a stiff joint
             self._history: deque[tuple[float, bool]] = deque(maxlen=HISTORY)  # arrival, stiff
             self._commands: deque[tuple[float, LowCommand]] = deque(maxlen=self._keep)
-            self._last_position: Array = np.full(MOTORS, np.nan)  # of stiff joints
 
     def record(self, command: LowCommand, arrival: float) -> None:
         """Add a valid command."""
         stiff = (command.mode == SERVO) & (command.stiffness > 0.0) & (np.abs(command.position) < POSITION_STOP)
-        position = np.where(stiff, command.position, np.nan)
         with self._lock:
-            self.largest_stiffness = max(self.largest_stiffness, float(command.stiffness.max()))
-            self.largest_damping = max(self.largest_damping, float(command.damping.max()))
-            self.largest_torque = max(self.largest_torque, float(np.abs(command.torque).max()))
-            self.lowest_position = np.fmin(self.lowest_position, position)
-            self.highest_position = np.fmax(self.highest_position, position)
-            if self._history:
-                interval = max(SHORTEST_INTERVAL, arrival - self._history[-1][0])
-                step = float(np.fmax.reduce(np.abs(position - self._last_position), initial=0.0))
-                self.largest_rate = max(self.largest_rate, step / interval)
             self.count += 1
-            self.last, self._last_position = command, position
+            self.last = command
             self._history.append((arrival, bool(stiff.any())))
             self._commands.append((arrival, command))
 
@@ -63,11 +47,6 @@ class CommandLog:
         """Add a rejected datagram."""
         with self._lock:
             self.bad[kind] += 1
-
-    @property
-    def non_finite(self) -> int:
-        """Number of rejected datagrams with non-finite values."""
-        return self.bad["not_finite"]
 
     @property
     def last_arrival(self) -> float | None:

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from types import FrameType
 from typing import TextIO
 
-import numpy as np
-
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import FakeBoard
@@ -29,8 +27,6 @@ HELP = """Typed commands:
   press L2 B           hold buttons of the remote; release [L2 B] releases them
   stick lx 0.5         move a stick: lx ly rx ry L2, -1 to 1
   restart              restart as after a power cycle
-  forget               reset the counts of commands
-  status               print the counts of commands
   quit"""
 STATUS_PERIOD = 1.0  # [s]
 
@@ -114,10 +110,6 @@ def _execute(board: FakeBoard, words: list[str]) -> None:
         board.request_stop()
     elif words == ["restart"]:
         board.restart()
-    elif words == ["forget"]:
-        board.commands.reset()
-    elif words == ["status"]:
-        print(_summary(board), flush=True)
     else:
         board.faults = changed_faults(board.faults, words)
         print(f"fake_board: {board.faults}", flush=True)
@@ -135,16 +127,3 @@ def _report(board: FakeBoard) -> None:
             flush=True,
         )
         commands, states = log.count, board.states_sent
-
-
-def _summary(board: FakeBoard) -> str:
-    log, intervals = board.commands, 1e3 * np.sort(board.commands.intervals)
-    lines = [f"commands: {log.count} good, bad: {dict(log.bad) or 'none'}"]
-    if len(intervals):
-        median, slow, longest = (intervals[int(share * (len(intervals) - 1))] for share in (0.5, 0.99, 1.0))
-        lines.append(f"intervals [ms]: p50 {median:.2f}, p99 {slow:.2f}, max {longest:.2f}")
-    lines.append(
-        f"maximum stiffness {log.largest_stiffness:g} Nm/rad, damping {log.largest_damping:g} Nms/rad, "
-        f"torque {log.largest_torque:g} Nm, change of a stiff joint's target {log.largest_rate:.1f} rad/s"
-    )
-    return "\n".join(lines)

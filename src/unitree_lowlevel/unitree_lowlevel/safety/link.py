@@ -19,8 +19,11 @@ LOSS_SAMPLES = 10  # in this window
 FIRST_LOSS = 0.5  # [s] before the first estimate
 RELEASED, DEFLECTED, FULL = 0.1, 0.3, 0.99  # stick deflection: max. at rest; min. that rules out a release; end stop
 _TICKS = (1.0, 2.0, 2000.0)  # ticks per 2 ms state if the tick counts states, milliseconds or microseconds
-_COARSE = 3  # coarse ticks (see StateWatch) that show a clock coarser than the states
 _NEVER = float("-inf")
+ADVICE = (
+    "check that the robot is on, its cable, the parameters network.target and network.port, and the address of this "
+    "computer (as 192.168.123.162/24)"
+)
 _NOTHING = bytes(REMOTE_BYTES)
 
 
@@ -28,13 +31,11 @@ class StateWatch:
     """Keeps the newest valid state and checks its age.
 
     timeout: maximum age [s] of the newest state with a new tick. frozen_time: maximum time [s] without a change of any
-    sensor; noise alone changes real ones in every state. coarse_ticks: number of states with an old tick and new
-    values: not copies by the network, but a clock coarser than the states.
+    sensor; noise alone changes real ones in every state.
     """
 
     def __init__(self, timeout: float, frozen_time: float) -> None:
         self.state: LowState | None = None
-        self.coarse_ticks = 0
         self._timeout = timeout
         self._frozen_time = frozen_time
         self._received = self._repeated = self._changed = self._rejected = _NEVER  # times
@@ -58,7 +59,6 @@ class StateWatch:
         values = sensors.tobytes()
         if self.state is not None and state.tick == self.state.tick:
             self._repeated = now
-            self.coarse_ticks += values != self._sensors
             return False
         self.state, self._received = state, now
         if values != self._sensors:
@@ -74,13 +74,11 @@ class StateWatch:
         if now - self._rejected <= self._timeout:
             return Finding("invalid_state", self._invalid)
         if self.state is None:
-            advice = rejection or "switch the robot on, check cable and address"
-            return Finding("stale_state", f"no state has arrived; {advice}")
+            return Finding("stale_state", f"no state has arrived; {rejection or ADVICE}")
         if self.is_stale(now):
             if now - self._repeated <= self._timeout:
                 return Finding("frozen_state", f"the robot's tick stays at {self.state.tick}; restart the robot")
-            advice = rejection or "check the cable and that the robot is on"
-            return Finding("stale_state", f"no state for {now - self._received:.2f} s; {advice}")
+            return Finding("stale_state", f"no state for {now - self._received:.2f} s; {rejection or ADVICE}")
         if (still := now - self._changed) > self._frozen_time:
             return Finding("frozen_state", f"no sensor value has changed for {still:.2f} s; restart the robot")
         return None
@@ -134,7 +132,6 @@ class _Sample(NamedTuple):
     tick: int
     received: int
     duplicates: int
-    coarse_ticks: int
     cycles: int
 
 
@@ -162,7 +159,7 @@ class PacketLoss:
         self._steps.clear()
         self.share = None
 
-    def update(self, now: float, tick: int, coarse_ticks: int, counters: TransportCounters) -> None:
+    def update(self, now: float, tick: int, counters: TransportCounters) -> None:
         """Add one more cycle, at time `now` [s], with the tick of the newest state."""
         self._cycles += 1
         if tick != self._tick:
@@ -175,7 +172,7 @@ class PacketLoss:
                 return
             if _advance(samples[-1].tick, tick) >= 2**31 or elapsed > 2 * interval:
                 self.reset()  # the robot has restarted, or counting was interrupted
-        samples.append(_Sample(now, tick, counters.received, counters.duplicates, coarse_ticks, self._cycles))
+        samples.append(_Sample(now, tick, counters.received, counters.duplicates, self._cycles))
         if now - samples[0].time >= FIRST_LOSS:
             self.share = self._estimate(samples[0], samples[-1])
 
@@ -193,9 +190,7 @@ class PacketLoss:
         periods = (last.time - first.time) / self._period
         smallest_usual = sorted(self._steps)[len(self._steps) // 10] if self._steps else 1
         unit = max(_nearest_unit(advance / periods), _nearest_unit(smallest_usual))
-        arrived = last.received - first.received
-        if last.coarse_ticks - first.coarse_ticks < _COARSE:
-            arrived -= last.duplicates - first.duplicates
+        arrived = last.received - first.received - (last.duplicates - first.duplicates)
         commands = last.cycles - first.cycles
         self._runs_free |= arrived > 1.1 * commands + 10
         expected = advance / unit if self._runs_free else min(advance / unit, commands)

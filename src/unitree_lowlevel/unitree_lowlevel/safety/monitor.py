@@ -85,7 +85,7 @@ class SafetyMonitor:
         if problem is not None:
             self.loss.reset()  # a gap has its own finding
         elif state is not None:
-            self.loss.update(now, state.tick, self.states.coarse_ticks, counters)
+            self.loss.update(now, state.tick, counters)
         found = [*self._link.check(now, counters), problem, self._loop.check()]
         if state is not None:
             self.recovery.update(now, state.orientation)
