@@ -1,6 +1,6 @@
 """Runs the commands of the tasks of docs/first_hour.md in order and prints the duration of each task.
 
-    python tools/first_hour.py [--only WORD]
+    python tools/first_hour.py
 
 Run it in a shell after `. env.sh`. Robots are driven by keys in a pseudo-terminal and by the slider of the page in a
 headless Chromium. If a task fails, the others still run, and the exit code is 1.
@@ -8,7 +8,6 @@ headless Chromium. If a task fails, the others still run, and the exit code is 1
 
 from __future__ import annotations
 
-import argparse
 import os
 import pty
 import re
@@ -141,20 +140,12 @@ SPECIAL = {
 
 def main() -> int:
     """Run the tasks; return 1 if one fails."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--only", default="", metavar="WORD", help="only tasks with this word in the title; keeps the output folder"
-    )
-    only = parser.parse_args().only
     os.chdir(ROOT)
-    if not only:
-        shutil.rmtree(WRITTEN, ignore_errors=True)
+    shutil.rmtree(WRITTEN, ignore_errors=True)
     WRITTEN.mkdir(parents=True, exist_ok=True)
     failed, start = 0, time.monotonic()
     with own_domain() as domain:
         for title, commands in tasks().items():
-            if only not in title:
-                continue
             task_start = time.monotonic()
             try:
                 SPECIAL.get(title, one_after_the_other)(commands, domain)

@@ -15,7 +15,6 @@ pytest.importorskip("ros2_standin.bag_writer", reason="its bag verbs need what t
 import mcap.reader
 import yaml
 from rclpy.serialization import serialize_message
-from ros2_standin.bag_recorder import LossCounter
 from ros2_standin.bag_writer import COMPRESSIONS, BagWriter, RecordedTopic
 from ros2_standin.interfaces import message_definition
 from rosbags.rosbag2 import Reader
@@ -144,21 +143,6 @@ def test_a_file_can_be_read_and_holds_the_custom_data_of_its_bag_from_its_first_
         (record,) = mcap.reader.make_reader(file, validate_crcs=True).iter_metadata()
     assert yaml.safe_load(record.metadata["serialized_metadata"])["custom_data"] == given
     assert numbers(path) == list(range(10))
-
-
-def test_lost_messages_are_counted():
-    one = LossCounter()
-    for number in (5, 6, 9, 10):
-        one.add(number)
-    assert one.lost == 2
-    two = LossCounter()
-    two.publishers = 2
-    for number in (100, 3, 101, 4, 5, 102, 7, 104):
-        two.add(number)
-    assert two.lost == 2
-    for number in (1, 2, 3):  # one of them has been started again
-        two.add(number)
-    assert two.lost == 2
 
 
 @pytest.mark.parametrize(

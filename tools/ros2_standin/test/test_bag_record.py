@@ -63,7 +63,7 @@ def test_a_recording_holds_all_that_was_sent(start, python, until_printed, tmp_p
     assert recorder.returncode == 0, output
     assert "Topic '/absent' was not recorded" in output
     assert "Recorded 601 messages of 3 topics" in output
-    assert "lost 0" in output
+    assert "dropped 0" in output
 
     store = get_typestore(Stores.EMPTY)
     with Reader(folder) as reader:

@@ -11,10 +11,6 @@ TWO = """
         DeclareLaunchArgument("robot", default_value="a1"),
         LogInfo(msg=["robot ", LaunchConfiguration("robot"), " at ", LaunchConfiguration("speed")]),
 """
-JOINED = """
-        DeclareLaunchArgument("speed", default_value="1.5"),
-        LogInfo(msg=["<", PathJoinSubstitution(["a", LaunchConfiguration("speed")]), ">"]),
-"""
 SHELL = 'ExecuteProcess(cmd=["true"], shell=True)'
 
 
@@ -27,7 +23,6 @@ SHELL = 'ExecuteProcess(cmd=["true"], shell=True)'
         (TWO, ["sped:=1"], 1, "'sped' is not declared by some.launch.py, which takes: speed, robot"),
         (TWO, ["speed=1"], 1, "expected name:=value"),
         ('DeclareLaunchArgument("policy")', [], 1, "give policy:=VALUE"),
-        (JOINED, [], 0, "<a/1.5>"),
         (SHELL, [], 1, "unexpected keyword argument 'shell'"),
         ("", ["--debug"], 2, "unrecognized arguments: --debug"),
         ("ResetEnvironment()", [], 1, "name 'ResetEnvironment' is not defined"),

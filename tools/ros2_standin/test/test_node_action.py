@@ -14,9 +14,7 @@ for path in [following for option, following in zip(sys.argv, sys.argv[1:]) if o
 
 LAUNCH_FILE = """
 from launch import LaunchDescription
-from launch.substitutions import PathJoinSubstitution
 from launch_ros.actions import Node
-from launch_ros.substitutions import FindPackageShare
 
 
 def generate_launch_description():
@@ -32,8 +30,7 @@ def run_node(finish, tmp_path) -> Callable[..., tuple[int, str]]:
     index = prefix / "share/ament_index/resource_index/packages"
     index.mkdir(parents=True)
     (index / "echoing").touch()
-    (prefix / "share/echoing").mkdir()
-    (prefix / "share/echoing/robot.yaml").write_text("/**:\n  ros__parameters:\n    rate: 50.0\n")
+    (tmp_path / "robot.yaml").write_text("/**:\n  ros__parameters:\n    rate: 50.0\n")
     program = prefix / "lib/echoing/echo_arguments"
     program.parent.mkdir(parents=True)
     program.write_text(PROGRAM.format(python=sys.executable))
@@ -67,8 +64,7 @@ def test_what_a_node_is_given_reaches_the_program_in_upstreams_order(run_node, m
 
 
 def test_parameters_become_temporary_files_in_their_order(run_node, tmp_path):
-    share = 'PathJoinSubstitution([FindPackageShare("echoing"), "robot.yaml"])'
-    output = run_node(node(f'parameters=[{share}, {{"rate": 100.0, "leg.kp": 40, "text": "1"}}]'))[1]
+    output = run_node(node(f'parameters=["{tmp_path}/robot.yaml", {{"rate": 100.0, "leg.kp": 40, "text": "1"}}]'))[1]
     files = [line for line in output.splitlines() if "FILE" in line]
     assert "rate: 50.0" in files[0]
     for wanted in ("rate: 100.0", "leg.kp: 40", "text: '1'"):

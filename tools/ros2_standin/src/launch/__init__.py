@@ -3,10 +3,9 @@
 Names, arguments and behaviour are upstream's; anything that is not here is refused with an error, never ignored.
 """
 
-from . import actions, event_handlers, events, launch_description_sources, substitutions
+from . import actions, events, launch_description_sources, substitutions
 from .core import (
     Action,
-    EventHandler,
     LaunchContext,
     LaunchDescription,
     LaunchDescriptionEntity,
@@ -16,14 +15,12 @@ from .launch_service import LaunchService
 
 __all__ = [
     "Action",
-    "EventHandler",
     "LaunchContext",
     "LaunchDescription",
     "LaunchDescriptionEntity",
     "LaunchService",
     "Substitution",
     "actions",
-    "event_handlers",
     "events",
     "launch_description_sources",
     "substitutions",

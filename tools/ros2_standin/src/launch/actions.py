@@ -22,11 +22,9 @@ from .core import (
     report,
     show,
 )
-from .event_handlers import OnProcessExit, OnShutdown
 from .events import Shutdown as ShutdownEvent
 from .events.process import ProcessExited
 from .launch_description_sources import PythonLaunchDescriptionSource
-from .substitutions import SubstitutionFailure
 
 OUTPUTS = ("screen", "log", "both")
 
@@ -87,12 +85,17 @@ class ExecuteProcess(Action):
         output = perform(context, self._output)
         if output not in OUTPUTS:
             raise ValueError(f"process {name} asks for output '{output}': choose one of {', '.join(OUTPUTS)}")
-        context.register_event_handler(OnProcessExit(target_action=self, on_exit=self._on_exit))
-        context.register_event_handler(OnShutdown(on_shutdown=self._on_shutdown))
+        context.handlers.insert(0, lambda event: self._handle(event, context))
         context.start(self._run(context, cmd, f"{name}-{next(self._numbers)}", output != "log"))
 
-    def _on_shutdown(self, _event: Event, _context: LaunchContext) -> None:
-        self._stopping.set()
+    def _handle(self, event: Event, context: LaunchContext) -> list[LaunchDescriptionEntity]:
+        """Stop when launching ends; return what follows the end of this process."""
+        if isinstance(event, ShutdownEvent):
+            self._stopping.set()
+        if not (isinstance(event, ProcessExited) and event.action is self):
+            return []
+        found = self._on_exit(event, context) if callable(self._on_exit) else self._on_exit
+        return [found] if isinstance(found, LaunchDescriptionEntity) else list(found or [])
 
     async def _run(self, context: LaunchContext, cmd: list[str], name: str, shows_output: bool) -> None:
         pipe = asyncio.subprocess.PIPE
@@ -170,11 +173,8 @@ class IncludeLaunchDescription(Action):
         self._arguments = list(launch_arguments or [])
 
     def describe_sub_entities(self) -> list[LaunchDescriptionEntity]:
-        """Return the included description, unless finding it needs values that only launching knows."""
-        try:
-            return [self._source.get_launch_description(LaunchContext())]
-        except SubstitutionFailure:
-            return []
+        """Return the included description."""
+        return [self._source.get_launch_description(LaunchContext())]
 
     def execute(self, context: LaunchContext) -> list[LaunchDescriptionEntity]:
         """Set the arguments and return the description; RuntimeError for an argument that it does not declare."""

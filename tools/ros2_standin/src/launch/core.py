@@ -1,4 +1,4 @@
-"""Context, events, handlers, substitutions and entities of a launch, in one module because they refer to each other."""
+"""Context, events, substitutions and entities of a launch, in one module because they refer to each other."""
 
 from __future__ import annotations
 
@@ -31,18 +31,21 @@ def show(lines: str, stream: TextIO | None = None) -> None:
 
 
 class Event:
-    """Something that happened, for the event handlers."""
+    """Something that happened."""
 
 
 class LaunchContext:
-    """Configurations, environment, event handlers and running tasks of one launch."""
+    """Configurations, environment, handlers of events and running tasks of one launch.
+
+    handlers: functions of an event that return the entities to visit because of it, the newest first.
+    """
 
     def __init__(self) -> None:
         self.launch_configurations: dict[str, str] = {}
         self.environment: dict[str, str] = dict(os.environ)
         self.is_shutdown = False
         self.events: deque[Event] = deque()
-        self.handlers: list[EventHandler] = []
+        self.handlers: list[Callable[[Event], list[LaunchDescriptionEntity]]] = []
         self.tasks: set[asyncio.Task[None]] = set()
         self.changed = asyncio.Event()
         self._files: tempfile.TemporaryDirectory[str] | None = None
@@ -51,10 +54,6 @@ class LaunchContext:
         """Queue an event for the handlers; in the thread of the event loop."""
         self.events.append(event)
         self.changed.set()
-
-    def register_event_handler(self, event_handler: EventHandler) -> None:
-        """Call a handler for events from now on, before the handlers registered earlier."""
-        self.handlers.insert(0, event_handler)
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
         """Run `work` in the event loop; launching ends only after it."""
@@ -142,22 +141,3 @@ class LaunchDescription(LaunchDescriptionEntity):
 
 SomeEntities = Union[LaunchDescriptionEntity, Iterable[LaunchDescriptionEntity], None]
 Reaction = Union[SomeEntities, Callable[[Any, LaunchContext], SomeEntities]]
-
-
-class EventHandler:
-    """Gives entities to visit when an event matches: some of them, or a function of event and context."""
-
-    def __init__(self, *, matcher: Callable[[Event], bool], entities: Reaction) -> None:
-        self._matcher = matcher
-        self._entities = entities
-
-    def matches(self, event: Event) -> bool:
-        """Return whether this handler is for `event`."""
-        return self._matcher(event)
-
-    def handle(self, event: Event, context: LaunchContext) -> list[LaunchDescriptionEntity]:
-        """Return the entities to visit because of `event`."""
-        found = self._entities(event, context) if callable(self._entities) else self._entities
-        if found is None:
-            return []
-        return [found] if isinstance(found, LaunchDescriptionEntity) else list(found)

@@ -75,13 +75,12 @@ class LaunchService:
                 return
             self.context.is_shutdown = True
         for handler in list(self.context.handlers):
-            if handler.matches(event):
-                try:
-                    entities = handler.handle(event, self.context)
-                except Exception as error:  # noqa: BLE001 (any error of a launch file ends the launch)
-                    self._fail(error)
-                else:
-                    self._visit(entities)
+            try:
+                entities = handler(event)
+            except Exception as error:  # noqa: BLE001 (any error of a launch file ends the launch)
+                self._fail(error)
+            else:
+                self._visit(entities)
 
     def _visit(self, entities: Iterable[LaunchDescriptionEntity]) -> None:
         waiting = list(entities)

@@ -1,5 +1,5 @@
 """The part of ROS 2's `launch_ros` that fcnet's launch files and tests use."""
 
-from . import actions, substitutions
+from . import actions
 
-__all__ = ["actions", "substitutions"]
+__all__ = ["actions"]

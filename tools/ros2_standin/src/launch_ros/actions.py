@@ -10,7 +10,7 @@ import yaml
 from launch.actions import ExecuteProcess
 from launch.core import LaunchContext, Reaction, SomeSubstitutions, perform
 
-from .substitutions import find_executable
+from .packages import find_executable
 
 SomeParameters = Union[Mapping[str, Any], SomeSubstitutions, Path]
 SCALARS = (bool, int, float, str)

@@ -12,7 +12,7 @@ from typing import Any
 
 from rclpy.duration import Duration
 from rclpy.node import Node
-from rclpy.qos import QoSCompatibility, QoSProfile, qos_check_compatible
+from rclpy.qos import QoSProfile
 
 from . import VerbError
 from .bag_writer import BagWriter, Received, RecordedTopic
@@ -29,39 +29,11 @@ MOST_WAITING = 100 << 20  # bytes of messages that may wait for the disk
 SECOND = 1_000_000_000  # [ns]
 
 
-class LossCounter:
-    """Finds gaps in the sequence numbers of one topic's messages.
-
-    Every publisher numbers its messages one after the other, but a message does not name it: it continues the
-    publisher whose last number it follows, belongs to one not received from yet, or comes after a gap.
-    """
-
-    def __init__(self) -> None:
-        self.lost = 0
-        self.publishers = 1  # how many there are; the caller raises it
-        self._last: list[int] = []
-
-    def add(self, number: int) -> None:
-        """Take the number of the next message."""
-        if number - 1 in self._last:
-            self._last[self._last.index(number - 1)] = number
-            return
-        earlier = [last for last in self._last if last < number]
-        if len(self._last) < self.publishers or not earlier:
-            self._last.append(number)
-            return
-        closest = max(earlier)
-        self.lost += number - closest - 1
-        self._last[self._last.index(closest)] = number
-
-
 class RecordedSubscription:
     """Receives one topic; its node is in no executor: a callback for every message would be too slow."""
 
     def __init__(self, node: Node, message_class: type, topic: str, profile: QoSProfile) -> None:
         self.topic = topic
-        self.profile = profile
-        self.losses = LossCounter()
         self._class = message_class
         self._handle = node.create_subscription(message_class, topic, lambda _content: None, profile, raw=True).handle
 
@@ -72,8 +44,6 @@ class RecordedSubscription:
             while len(taken) < MOST_AT_ONCE and (message := self._handle.take_message(self._class, True)) is not None:
                 content, info = message
                 taken.append((self.topic, info["received_timestamp"], info["source_timestamp"], content))
-                if info["publication_sequence_number"] is not None:
-                    self.losses.add(info["publication_sequence_number"])
         return taken
 
 
@@ -153,15 +123,9 @@ class Recorder:
         self._writer = writer
         self._chosen = chosen
         self._refused: set[str] = set()
-        self._publishers: dict[str, int] = {}
         for package in COMMON_PACKAGES:  # 0.1 s each, which discovery takes anyway
             with suppress(ImportError):
                 importlib.import_module(f"{package}.msg")
-
-    @property
-    def lost(self) -> int:
-        """Number of messages that were sent and are not in the bag."""
-        return self.overflowed + sum(subscription.losses.lost for subscription in self.subscriptions.values())
 
     def record(self, stopped: Callable[[], bool]) -> None:
         """Record until `stopped()` or until the writer has failed."""
@@ -175,12 +139,10 @@ class Recorder:
         self._take()
 
     def _discover(self) -> None:
-        """Subscribe to the chosen topics that have appeared, and look at the publishers of the others."""
+        """Subscribe to the chosen topics that have appeared."""
         for name, kinds in self._node.get_topic_names_and_types():
-            publishers = self._node.count_publishers(name)
-            if name in self.subscriptions:
-                self._note_publishers(name, publishers)
-            elif publishers and name not in self._refused and self._chosen(name):
+            known = name in self.subscriptions or name in self._refused
+            if not known and self._chosen(name) and self._node.count_publishers(name):
                 self._subscribe(name, kinds)
 
     def _take(self) -> None:
@@ -205,31 +167,11 @@ class Recorder:
         self._writer.add_topic(RecordedTopic(name, kinds[0], type_hash, profiles, definition))
         profile = receiving_profile(offered, RECORDING_DEPTH)
         self.subscriptions[name] = RecordedSubscription(self._node, message_class, name, profile)
-        self._note_publishers(name, len(offered))
         self._log.info(f"Subscribed to topic '{name}'")
 
     def _refuse(self, name: str, sentence: str) -> None:
         self._refused.add(name)
         self._log.warning(sentence)
-
-    def _note_publishers(self, name: str, count: int) -> None:
-        if count == self._publishers.get(name):
-            return
-        self._publishers[name] = count
-        subscription = self.subscriptions[name]
-        subscription.losses.publishers = max(count, subscription.losses.publishers)
-        others = self._node.get_publishers_info_by_topic(name)
-        unreceived = [
-            info
-            for info in others
-            if qos_check_compatible(info.qos_profile, subscription.profile)[0] == QoSCompatibility.ERROR
-        ]
-        if unreceived and name not in self._refused:
-            names = ", ".join(sorted(f"{info.node_namespace.rstrip('/')}/{info.node_name}" for info in unreceived))
-            self._refuse(
-                name,
-                f"Messages of {names} on '{name}' are not recorded: its quality of service is lower than the others'.",
-            )
 
 
 def _profile_as_plain(profile: QoSProfile) -> dict[str, Any]:

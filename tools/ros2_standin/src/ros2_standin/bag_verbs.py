@@ -42,7 +42,7 @@ def _record(arguments: argparse.Namespace) -> int:
             writer.finish()
             if writer.error is None:
                 found = f"{bag.count} messages of {len(bag.topics)} topics"
-                log.info(f"Recorded {found} in '{bag.folder}', lost {recorder.lost}")
+                log.info(f"Recorded {found} in '{bag.folder}', dropped {recorder.overflowed}")
     finally:
         writer.finish()
     if writer.error is not None:

@@ -111,8 +111,6 @@ def _hz(arguments: argparse.Namespace) -> int:
             if intervals and received[0] != shown:
                 shown = received[0]
                 print(_rate_of(list(intervals)), flush=True)
-            elif not node.count_publishers(topic):
-                print(f"no new messages: topic [{topic}] has no publisher any longer", flush=True)
 
 
 def _rate_of(intervals: list[float]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from launch import LaunchContext, LaunchDescription, LaunchService
 from launch.actions import IncludeLaunchDescription, declared_arguments
 from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch_ros.substitutions import find_executable, find_prefix
+from launch_ros.packages import find_executable, find_prefix
 
 from . import VerbError, add_verb
 

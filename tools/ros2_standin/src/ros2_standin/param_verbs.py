@@ -12,7 +12,7 @@ from rclpy.node import Node
 from rclpy.parameter import get_parameter_value, parameter_value_to_python
 
 from . import VerbError, add_command, add_verb
-from .graph import absolute, call_service, graph_node, wait_for_discovery, wait_for_node
+from .graph import absolute, call_service, graph_node, wait_for_node
 
 # Upstream's name of a type, and its text before a value of it.
 TYPES = {
@@ -30,24 +30,9 @@ TYPES = {
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    """Of one node, or of all whose parameters can be asked for."""
     with graph_node() as node:
-        if arguments.node_name:
-            name = _found(node, arguments.node_name)
-            _print_names(_names(node, name))
-            return 0
-        wait_for_discovery(node)
-        services = dict(node.get_service_names_and_types())
-        for name in sorted(service.removesuffix("/list_parameters") for service in services):
-            if f"{name}/list_parameters" in services:
-                print(f"{name}:")
-                _print_names(_names(node, name))
+        print("\n".join(f"  {name}" for name in _names(node, _found(node, arguments.node_name))))
     return 0
-
-
-def _print_names(names: list[str]) -> None:
-    for name in names:
-        print(f"  {name}")
 
 
 def _get(arguments: argparse.Namespace) -> int:
@@ -100,7 +85,7 @@ def _lines(descriptor: ParameterDescriptor) -> list[str]:
 def _found(node: Node, name: str) -> str:
     """Return the absolute name of a running node; VerbError if there is none."""
     if not wait_for_node(node, absolute(name)):
-        raise VerbError(f"Node not found: no node '{absolute(name)}' runs; `ros2 param list` lists the running nodes")
+        raise VerbError(f"Node not found: no node '{absolute(name)}' runs; check its name and namespace")
     return absolute(name)
 
 
@@ -125,8 +110,8 @@ def _descriptors(node: Node, name: str, parameters: list[str]) -> list[Parameter
 def add_commands(commands: Any) -> None:
     """Add `param`."""
     param = add_command(commands, "param")
-    verb = add_verb(param, "list", _list, "List the parameters of a node, or of all.")
-    verb.add_argument("node_name", nargs="?", help="the node")
+    verb = add_verb(param, "list", _list, "List the parameters of a node.")
+    verb.add_argument("node_name", help="the node")
 
     verb = add_verb(param, "get", _get, "Print the value of a parameter.")
     verb.add_argument("node_name", help="the node")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from launch.core import LaunchContext, SomeSubstitutions, Substitution, parts_of, perform
-
 
 def find_prefix(package: str) -> Path:
     """Return the folder into which `package` was installed; LookupError if it is not installed."""
@@ -24,15 +22,3 @@ def find_executable(package: str, executable: str) -> Path:
         return path
     known = sorted(entry.name for entry in folder.iterdir() if entry.is_file()) if folder.is_dir() else []
     raise LookupError(f"package '{package}' has no executable '{executable}'; it has: {', '.join(known) or 'none'}")
-
-
-class FindPackageShare(Substitution):
-    """The share folder of a package."""
-
-    def __init__(self, package: SomeSubstitutions) -> None:
-        self._package = parts_of(package)
-
-    def perform(self, context: LaunchContext) -> str:
-        """Return the folder; LookupError if the package is not installed."""
-        package = perform(context, self._package)
-        return str(find_prefix(package) / "share" / package)
