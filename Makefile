@@ -3,7 +3,7 @@
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
 .PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire bench-replay fault-matrix \
-	attack reaction soak model wheels clean
+	attack soak model wheels clean
 
 help:
 	@awk -F ': *## *' '/^## / { printf "\n%s\n", substr($$0, 4) } \
@@ -11,7 +11,7 @@ help:
 	@printf '\nVariables\n'
 	@printf '  %-22s%s\n' PYTHON=python3.12 'the Python to set up with, 3.11 to 3.13'
 	@printf '  %-22s%s\n' TORCH_INDEX=URL 'such as https://download.pytorch.org/whl/cpu: make test without CUDA'
-	@printf '  %-22s%s\n' ROBOT=a1 'of fault-matrix, attack, reaction, soak and model'
+	@printf '  %-22s%s\n' ROBOT=a1 'of fault-matrix, attack, soak and model'
 	@printf '\nAfterwards `. env.sh` gives a shell with ros2, colcon and fcnet.\n'
 
 ## Run
@@ -63,10 +63,6 @@ fault-matrix: ## every fault in every mode against real processes, into docs/, o
 attack: ## ten minutes of attacks on a walking ROBOT's programs, from outside
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/bridge/attacker.py $(if $(ROBOT),--robot $(ROBOT))
-
-reaction: ## from a killed or stopped process to damping on the wire, 50 trials each; half an hour
-	@sh tools/setup.sh
-	@$(ENTER) && python benchmarks/bridge/reaction_time.py $(if $(ROBOT),--robot $(ROBOT))
 
 soak: ## an hour of walking with recording and monitor, into docs/
 	@sh tools/setup.sh

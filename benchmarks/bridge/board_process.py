@@ -25,8 +25,7 @@ from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
-from unitree_lowlevel.fake_board.board import MILLISECONDS, FakeBoard
-from unitree_lowlevel.fake_board.command_log import CommandLog
+from unitree_lowlevel.fake_board.board import MILLISECONDS, CommandLog, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import BoardPhysics, JointPhysics
 from unitree_lowlevel.network import Address

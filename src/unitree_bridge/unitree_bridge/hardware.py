@@ -61,22 +61,20 @@ class UnitreeHardware(HardwareInterface):
             return f"io_process: {self._io.ended}; the bridge damps the motors; reset starts another I/O process"
         if self._io.is_silent:
             return "io_process: the I/O process hangs; the bridge damps the motors"
-        return self._io.report.trip if self._io.report else ""
+        return self._io.report.trip
 
     @property
     def target_refusal(self) -> str:
-        report = self._io.report
-        return report.target_refusal or self._blocked if report else ""
+        return self._io.report.target_refusal or self._blocked
 
     @property
     def target_owner(self) -> str:
-        return self._io.report.owner if self._io.report else ""
+        return self._io.report.owner
 
     @property
     def _blocked(self) -> str:
         """Why targets may not start to be followed, or ""."""
-        follows = self._io.report is not None and self._io.report.mode == DriverMode.FOLLOWING.value
-        return "" if follows else self._ownership.conflict
+        return "" if self._io.report.mode == DriverMode.FOLLOWING.value else self._ownership.conflict
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         """Connect to the robot. Raises ValueError or OSError, also if another program moves it."""
@@ -156,10 +154,10 @@ class UnitreeHardware(HardwareInterface):
             return f"targets rejected: {reason}"
         self._io.send(Targets(command.targets, command.received, command.source))
         report = self._io.report
-        if report is None or report.refused == self._refused:
+        if report.refused == self._refused:
             return None
         self._refused = report.refused
-        return report.refusal
+        return report.refusal or None
 
     def read(self) -> BoardReading | None:
         """Return the newest state since the last call; damp the robot if its I/O process hangs."""
@@ -186,7 +184,7 @@ class UnitreeHardware(HardwareInterface):
 
     def condition(self) -> object:
         report = self._io.report
-        found = report and (report.mode, report.trip, report.warnings, report.owner)
+        found = (report.mode, report.trip, report.warnings, report.owner)
         return found, self.target_refusal, self._io.is_silent, self._io.ended, self.error
 
     def take_events(self) -> Iterable[Event]:
@@ -234,8 +232,6 @@ class UnitreeHardware(HardwareInterface):
     def status(self) -> Status:
         """Return trip, warnings, counts of packets and temperatures; warn if the robot does not respond."""
         now, report = time.monotonic(), self._io.report
-        if report is None:
-            return Status(WARN, "the I/O process is starting")
         values = {
             HealthKey.DRIVER_MODE: report.mode,
             HealthKey.TARGET_OWNER: report.owner,

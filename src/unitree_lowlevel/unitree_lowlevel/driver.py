@@ -19,8 +19,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.robot import Robot
 from unitree_lowlevel.codec import MOTORS, PERIOD, POSITION_STOP, SERVO, LowCommand, LowState
 from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch, least_damping, require_drivable
-from unitree_lowlevel.safety.monitor import IDENTITY, RemoteLoss, SafetyMonitor
-from unitree_lowlevel.safety.recovery import BEGIN_TIME
+from unitree_lowlevel.safety.monitor import BEGIN_TIME, IDENTITY, RemoteLoss, SafetyMonitor
 from unitree_lowlevel.safety.trips import Trips
 from unitree_lowlevel.transport import Reception, TransportCounters
 

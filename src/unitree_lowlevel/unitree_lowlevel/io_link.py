@@ -90,16 +90,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     was rejected; events: (level of `logging`, text) since the last report; link: the transport's counters by name.
     """
 
-    mode: str
-    trip: str
-    warnings: tuple[str, ...]
-    target_refusal: str
-    owner: str
-    refused: int
-    refusal: str
-    packet_loss: float | None
-    link: dict[str, str]
-    events: list[tuple[int, str]]
+    mode: str = "waiting"
+    trip: str = ""
+    warnings: tuple[str, ...] = ()
+    target_refusal: str = ""
+    owner: str = ""
+    refused: int = 0
+    refusal: str = ""
+    packet_loss: float | None = None
+    link: dict[str, str] = {}
+    events: list[tuple[int, str]] = []
 
 
 @dataclass(frozen=True)
@@ -186,12 +186,12 @@ class IoClient:
     """One I/O process, started by the constructor: then `wait_for_start`, `open`, `begin`, `close`.
 
     One thread calls `wait`, `exchange`, `send` and `damp`; any thread may call the others.
-    report: the newest, None before the first. is_silent: whether the process hangs, so the bridge damps. ended: why the
+    report: the newest. is_silent: whether the process hangs, so the bridge damps. ended: why the
     process has exited, "" while it runs. error: the traceback of the error that has ended it.
     """
 
     def __init__(self, settings: IoSettings) -> None:
-        self.report: Report | None = None
+        self.report = Report()
         self.ended = self.error = ""
         self.is_silent = False
         self._address = resolve(settings.host), settings.port

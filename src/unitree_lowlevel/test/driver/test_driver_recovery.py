@@ -9,7 +9,7 @@ from low_level_samples import ON_ITS_BACK, STOP_PRESSED
 from fcnet_core.errors import FcnetError
 from unitree_lowlevel.codec import encode_remote
 from unitree_lowlevel.driver import DriverMode
-from unitree_lowlevel.safety.recovery import BEGIN_TIME, UPRIGHT_TIME
+from unitree_lowlevel.safety.monitor import BEGIN_TIME, UPRIGHT_TIME
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from unitree_lowlevel.codec import OFF, POSITION_STOP, SERVO, LowCommand
-from unitree_lowlevel.fake_board.command_log import CommandLog
+from unitree_lowlevel.fake_board.board import CommandLog
 
 SOFT = LowCommand(np.full(12, SERVO, np.uint8), *np.zeros((3, 12)), stiffness=np.zeros(12), damping=np.full(12, 4.0))
 STIFF = replace(SOFT, stiffness=np.full(12, 60.0))

@@ -1,7 +1,8 @@
-"""All the checks of one robot, run once per cycle."""
+"""All the checks of one robot, run once per cycle, and the permission to recover, which relaxes some."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Literal
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.robot import Robot
+from fcnet_core.rotation import tilt
 from unitree_lowlevel.codec import JOINTS, MOTORS, SERVO, LowState
 from unitree_lowlevel.safety.checks import (
     FallWatch,
@@ -20,11 +22,68 @@ from unitree_lowlevel.safety.checks import (
     VelocityWatch,
 )
 from unitree_lowlevel.safety.link import LinkWatch, PacketLoss, RemoteWatch, StateWatch
-from unitree_lowlevel.safety.recovery import RecoveryPermit
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 IDENTITY = "identity"
+BEGIN_TIME = 2.0  # [s] from the request for a recovery until the first targets
+UPRIGHT_TIME = 0.5  # [s] upright, after which its permission ends
+_NEVER = float("-inf")
 RemoteLoss = Literal["hold", "stop"]  # effect of a remote that is lost while it drives: a warning, or a trip
+
+
+class RecoveryPermit:
+    """Permission for a fallen robot to turn over, see "Getting up" in docs/deployment.md.
+
+    While it is `valid`, tilt is only a warning and the trunk may rotate faster. Times [s] are from the driver's cycles.
+    It is granted for BEGIN_TIME. Targets that start within that time extend it until the robot has been upright for
+    UPRIGHT_TIME, at most by max_time of the robot file. It ends when they end.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._facts = robot.recovery
+        self.end()
+
+    @property
+    def exists(self) -> bool:
+        """Whether the robot file has a recovery."""
+        return self._facts is not None
+
+    @property
+    def valid(self) -> bool:
+        """Whether it holds, as of the newest `update`."""
+        return self._until > _NEVER
+
+    @property
+    def torque(self) -> float:
+        """Fraction of the motors' torque limits that commands may use now."""
+        return self._facts.torque if self._facts and self._running else 1.0
+
+    @property
+    def max_rate(self) -> float | None:
+        """Maximum rate [rad/s] of the trunk; None for the usual one."""
+        return self._facts.max_rate if self._facts and self.valid else None
+
+    def grant(self, now: float) -> None:
+        """Permit targets to start."""
+        self._until = now + BEGIN_TIME
+
+    def begin(self, now: float) -> None:
+        """Extend the permission: targets have started."""
+        if self.valid and self._facts:
+            self._running, self._upright, self._until = True, now, now + self._facts.max_time
+
+    def end(self) -> None:
+        """Withdraw it."""
+        self._running, self._until, self._upright = False, _NEVER, math.inf
+
+    def update(self, now: float, orientation: Array) -> None:
+        """End it if its time is over or the orientation (4,) x, y, z, w is upright; NaN counts as tilted."""
+        if not self.valid or self._facts is None:
+            return
+        if not tilt(orientation) <= self._facts.max_tilt:
+            self._upright = now
+        if now > self._until or (self._running and now - self._upright > UPRIGHT_TIME):
+            self.end()
 
 
 class SafetyMonitor:
@@ -54,16 +113,13 @@ class SafetyMonitor:
         self._mismatch = VelocityWatch(safety)
         self._fall = FallWatch(safety)
         self.recovery = RecoveryPermit(robot)
-        self._servo_lost = Sustained(safety.servo_lost_time, period)
-        self._velocity = Sustained(safety.velocity_time, period)
-        self._power = Sustained(safety.power_time, period)
-        self._error = Sustained(safety.joint_error_time, period)
-        self._torque = Sustained(safety.torque_time, period)
+        times = (safety.servo_lost_time, safety.velocity_time, safety.power_time, safety.joint_error_time)
+        self._motion = [Sustained(duration, period) for duration in (*times, safety.torque_time)]
         self.accept_robot()
 
     def begin_following(self) -> None:
         """Restart all counters of joints that follow."""
-        for sustained in (self._servo_lost, self._velocity, self._power, self._error, self._torque):
+        for sustained in self._motion:
             sustained.reset()
         self._fall.reset()
 
@@ -129,14 +185,15 @@ class SafetyMonitor:
 
     def _check_motion(self, state: LowState, target: Array) -> list[Finding | None]:
         checks = self.checks
-        return [
-            self._servo_lost.check(self._check_servo(state)),
-            self._velocity.check(checks.velocity(state.velocity)),
-            self._power.check(checks.power(state.torque, state.velocity)),
-            self._error.check(checks.joint_error(target, state.position)),
-            self._torque.check(checks.torque(state.torque)),
-            self._fall.check(self.recovery.max_rate),
-        ]
+        found = (
+            self._check_servo(state),
+            checks.velocity(state.velocity),
+            checks.power(state.torque, state.velocity),
+            checks.joint_error(target, state.position),
+            checks.torque(state.torque),
+        )
+        lasting = [sustained.check(finding) for sustained, finding in zip(self._motion, found, strict=True)]
+        return [*lasting, self._fall.check(self.recovery.max_rate)]
 
     def _check_servo(self, state: LowState) -> Finding | None:
         """Check for motors that have left servo mode, as one that cuts out does (too hot, without power).
