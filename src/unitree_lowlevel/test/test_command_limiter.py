@@ -83,11 +83,6 @@ def test_stiffness_never_goes_without_damping_on_the_wire(robot, elapsed, share)
     assert sent.all()
 
 
-def test_far_joints_get_less_stiffness_not_more_torque(limiter, robot):
-    command = follow(limiter, robot.lie_pose, robot.lie_pose + 2.0)
-    np.testing.assert_allclose(command.stiffness * 2.0, np.minimum(robot.torque_limit, KP * 2.0))
-
-
 @pytest.mark.parametrize("kd", [0.5, 2.0, 8.0])
 @pytest.mark.parametrize("error", [0.0, 0.02, 0.3, 1.0])
 @pytest.mark.parametrize("speed", [1.0, 5.0, 20.0, 30.0])

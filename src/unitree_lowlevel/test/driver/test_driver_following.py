@@ -241,17 +241,6 @@ def test_a_source_that_damps_all_the_time_disturbs_nobody_and_keeps_nobody_stiff
     assert owned.driver.owner == ""
 
 
-def test_a_source_whose_targets_were_refused_does_not_begin_by_itself_later(owned):
-    owned.driver.damp("second")
-    owned.run(0.1, owned.position, source="second")
-    assert owned.driver.owner == ""  # the walker was silent
-    owned.run(0.2, owned.position, source="second")
-    assert owned.damped
-    owned.driver.damp("second")
-    owned.run(0.02, owned.position, source="second")
-    assert owned.driver.owner == "second"
-
-
 def test_the_owner_leaves_by_a_damp_and_another_that_is_armed_may_begin(owned):
     assert owned.driver.damp("second") is not None
     assert owned.driver.damp("walker") is None

@@ -155,9 +155,7 @@ def test_heat_is_warned_of_before_it_trips(bench):
 @pytest.mark.parametrize(
     ("name", "fault"),
     [
-        (None, {"remote": encode_remote(RemoteState())}),
         (None, {"remote": encode_remote(RemoteState(frozenset({"L2"})))}),
-        ("remote_stop", {"remote": encode_remote(STOP_PRESSED)}),
         ("remote_stop", {"remote": encode_remote(RemoteState(frozenset({"A", "B", "L2"})))}),
         ("temperature", {"temperature": np.full(12, 95.0)}),
     ],

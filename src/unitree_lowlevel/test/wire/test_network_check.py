@@ -47,12 +47,8 @@ def test_a_host_that_is_not_the_address_or_name_of_one_robot_is_refused(host):
     assert host in refusal(resolve, host)
 
 
-def test_names_and_numbers_are_resolved():
-    assert resolve("localhost") == resolve("127.0.0.1") == "127.0.0.1"
-
-
-def test_the_route_is_the_address_from_which_commands_leave():
-    assert check_route(("127.0.0.1", 8007)) == "127.0.0.1"
+def test_names_and_numbers_are_resolved_and_routed():
+    assert resolve("localhost") == resolve("127.0.0.1") == check_route(("127.0.0.1", 8007)) == "127.0.0.1"
 
 
 def test_without_a_route_the_cable_and_the_address_are_named():
@@ -65,14 +61,6 @@ def test_without_a_route_the_cable_and_the_address_are_named():
 def test_a_port_in_use_says_that_another_bridge_is_running(taken_port):
     for check in (check_port_free, bound_socket):
         assert str(taken_port) in refusal(check, taken_port)
-
-
-def test_a_port_that_is_free_stays_free(taken_port):
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        free = probe.getsockname()[1]
-    check_port_free(free)
-    bound_socket(free).close()
 
 
 def test_a_port_for_the_privileged_asks_for_a_higher_one():

@@ -194,14 +194,13 @@ def test_a_command_with_another_head_or_for_another_level_is_refused(generation,
 
 
 @both_generations
-def test_commands_of_another_size_or_generation_are_refused_by_kind(generation):
-    good = encode_command(generation, command())
+def test_datagrams_of_another_size_or_generation_are_refused_by_kind(generation):
     other = GEN38 if generation is GEN33 else GEN33
-    for wrong, kind in (
-        *((wrong, "size") for wrong in (b"", good[:-1], good + b"\0", good + good, encode_state(generation, state()))),
-        (encode_command(other, command()), "generation"),
-    ):
-        assert refusal(decode_command, generation, wrong).kind == kind
+    for encode, decode, value in ((encode_command, decode_command, command()), (encode_state, decode_state, state())):
+        good = encode(generation, value)
+        for wrong in (b"", good[:-1], good + b"\0", good + good):
+            assert refusal(decode, generation, wrong).kind == "size"
+        assert refusal(decode, generation, encode(other, value)).kind == "generation"
 
 
 @both_generations
