@@ -251,16 +251,6 @@ def test_our_own_lateness_is_no_loss():
     assert line.loss.share == 0.0
 
 
-def test_our_own_lateness_is_no_loss():
-    """A board that answers commands sends no more states than we sent commands: here every second one."""
-    line = Line(0, ticks=2000.0)
-    for _ in range(1000):
-        line.cycles += 2
-        line.counters.received += 1
-        line.loss.update(20.0 + 0.002 * line.cycles, line.cycles * 2000, line.counters)
-    assert line.loss.share == 0.0
-
-
 def test_the_loss_survives_a_restart_and_the_wrap_of_the_tick():
     line = Line(0, ticks=2000.0)
     line.cycles = 2**32 // 2000 - 400
