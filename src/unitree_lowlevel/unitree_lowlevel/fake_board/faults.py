@@ -25,12 +25,11 @@ Packet = TypeVar("Packet")
 
 
 class ValueKind(NamedTuple):
-    """A type of value: description, check, conversion from a word, and number of words."""
+    """A type of value: description, check, and conversion from its words, one argument each."""
 
     takes: str
     is_valid: Callable[[Any], bool]
-    convert: Callable[[str], Any] = float
-    words: int = 1
+    convert: Callable[..., Any] = float
 
 
 SWITCH = ValueKind("on or off", lambda value: True, {"on": True, "off": False}.__getitem__)
@@ -38,7 +37,11 @@ SHARE = ValueKind("a fraction, from 0 to 1", lambda value: 0.0 <= value <= 1.0)
 AMOUNT = ValueKind("a number of zero or more", lambda value: 0.0 <= value < math.inf)
 FINITE = ValueKind("a finite number", math.isfinite)
 TEMPERATURE = ValueKind("-128 to 127 deg C, the range of the wire", lambda value: -128.0 <= value <= 127.0)
-ANGLES = ValueKind("roll and pitch, finite numbers", lambda value: all(map(math.isfinite, value)), words=2)
+ANGLES = ValueKind(
+    "roll and pitch, finite numbers",
+    lambda value: all(map(math.isfinite, value)),
+    lambda roll, pitch: (float(roll), float(pitch)),
+)
 JOINT = ValueKind(f"one of {', '.join(JOINTS)}", JOINTS.__contains__, str)
 
 
@@ -129,13 +132,10 @@ def _read_value(fault: Field[Any], words: list[str]) -> Any:
     if words == ["off"]:
         return fault.default
     try:
-        if len(words) != kind.words:
-            raise ValueError
-        values = tuple(map(kind.convert, words))
-    except (KeyError, ValueError) as error:
+        return kind.convert(*words)
+    except (KeyError, TypeError, ValueError) as error:
         given = " ".join([fault.name, *words])
         raise ValueError(f"{given} is not understood; {fault.name} takes {kind.takes}, or off") from error
-    return values if kind.words > 1 else values[0]
 
 
 def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteState:
