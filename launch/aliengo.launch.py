@@ -6,4 +6,4 @@ from fcnet_controller.descriptions.robot import describe_robot
 
 
 def generate_launch_description() -> LaunchDescription:
-    return describe_robot("aliengo")
+    return describe_robot(__file__)

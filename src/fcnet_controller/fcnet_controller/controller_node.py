@@ -84,7 +84,8 @@ def load_controller(
     state = StateBuffer(robot.joint_names, given.state_timeout, given.simulated_time)
     model = load_model(policy_path(robot.name, given.policy))
     check_robot(model, robot)
-    limiter, policy = JointLimiter(robot, 1.0 / given.control_rate), load_policy(model, given.runtime)
+    rate = given.control_rate or model.card.interface.rate
+    limiter, policy = JointLimiter(robot, 1.0 / rate), load_policy(model, given.runtime)
     runner = PolicyRunner(policy, model.command_shaper(), limiter, partial(statistics.add, "step"))
     policy.warm_up()  # before the robot depends on it
     durations = (given.stand_up_time, given.lie_down_time, given.cmd_vel_timeout, given.state_timeout)
@@ -220,7 +221,7 @@ class ControllerNode(LifecycleNode):
     def _rate(self) -> float:
         """Control cycles per second of the core's time."""
         factor = 1.0 if self._settings.simulated_time else self._settings.real_time_factor
-        return self._settings.control_rate * factor
+        return (self._settings.control_rate or self._model.card.interface.rate) * factor
 
     def _active_controller(self) -> Controller:
         if self._controller is None or self._loop is None:

@@ -11,7 +11,7 @@ from fcnet_core.files import check_writable
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.policy import RuntimeName
 from fcnet_core.robot import load_robot
-from fcnet_ros.parameters import CONTROL_RATE, CONTROL_RATES, SPEEDS, RecorderParameters, parameter
+from fcnet_ros.parameters import CONTROL_RATES, SPEEDS, RecorderParameters, parameter
 from fcnet_ros.targets import WAY, WAYS
 
 
@@ -25,7 +25,7 @@ class ControllerParameters(RecorderParameters):
         "auto", "runtime of the policy; auto is numba if the policy has a compiled step", choices=get_args(RuntimeName)
     )
     control_rate: float = parameter(
-        CONTROL_RATE, "control cycles per second [Hz], a multiple of the policy's", CONTROL_RATES
+        0.0, "control cycles per second [Hz], a multiple of the policy's rate; 0 for that rate", CONTROL_RATES
     )
     cmd_vel_timeout: float = parameter(
         VELOCITY_TIMEOUT, "age [s] from which a cmd_vel counts as zero: the robot stands", (0.05, 5.0)

@@ -18,7 +18,7 @@ from fcnet_controller.descriptions.robot import describe_robot
 from fcnet_core.errors import LaunchArgumentError
 from fcnet_core.model_file import shipped_model
 
-ALIENGO, PLAYBACK, REPLAY = describe_robot("aliengo"), describe_playback(), describe_replay()
+ALIENGO, PLAYBACK, REPLAY = describe_robot("aliengo.launch.py"), describe_playback(), describe_replay()
 # A robot's computer has no simulator. Importing it fails there, and so must every use of it.
 REAL_ROBOT = """
 import sys
@@ -33,7 +33,7 @@ for backend in ("unitree", "mujoco"):
     context = LaunchContext()
     context.launch_configurations.update(backend=backend)
     try:
-        parts = [entity.visit(context) for entity in describe_robot("a1").entities]
+        parts = [entity.visit(context) for entity in describe_robot("a1.launch.py").entities]
         print(len(parts[-1]))
     except LaunchArgumentError:
         print("refused")

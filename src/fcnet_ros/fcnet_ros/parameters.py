@@ -30,10 +30,12 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.errors import ParameterError
+from fcnet_core.model_file import load_model, shipped_model
+from fcnet_core.robot import load_robot
 
 PARAMETER_GROUP = "fcnet.parameters"  # entry points: the parameter dataclass of an executable
 RECORDER_TIMEOUT = 10.0  # [s] recorder_timeout of launches that record
-CONTROL_RATE, CONTROL_RATES = 50.0, (10.0, 500.0)  # [Hz] default and range of every node that has a control rate
+CONTROL_RATES = (0.0, 500.0)  # [Hz] range of every control rate; 0 for the policy's, see policy_rate
 SPEEDS = (0.05, 20.0)  # range of simulated or recorded seconds per second
 SIM_TIME = "use_sim_time"
 OF_EVERY_NODE = (SIM_TIME, "start_type_description_service")  # declared by rclpy and rcl
@@ -79,6 +81,11 @@ class RecorderParameters:
     recorder_timeout: float = parameter(
         0.0, "longest time [s] for which an automatic start waits until `ros2 bag record` subscribes", (0.0, 60.0)
     )
+
+
+def policy_rate(robot: str, policy: str) -> float:
+    """Return the rate [Hz] of a model file, by default of the one shipped for the robot. Raises FcnetError."""
+    return load_model(policy or shipped_model(load_robot(robot).name)).card.interface.rate
 
 
 @cache

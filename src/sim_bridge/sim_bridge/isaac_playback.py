@@ -35,7 +35,7 @@ from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_ros.ground_truth import OdomPublisher, fill_quaternion
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
-from fcnet_ros.parameters import declare_fixed_parameters
+from fcnet_ros.parameters import declare_fixed_parameters, policy_rate
 from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.state_messages import StatePublisher
 from fcnet_ros.targets import TargetReader
@@ -52,7 +52,6 @@ from fcnet_ros.topics import (
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 from sim_bridge.parameters import PlaybackParameters
 
-HOLD_PERIOD = 0.02  # [s] between two states of the robot that waits
 PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to end
 LONGEST_WAIT = 1.0  # [s] for a response, after which the recording continues without one
 PAUSE = 0.4  # of a period between a response and the next step: well between two cycles of the controller
@@ -68,6 +67,8 @@ class IsaacPlayback(Node):
         self.parameters = declare_fixed_parameters(self, PlaybackParameters)
         self.passed = True
         self._robot = load_robot(self.parameters.robot)
+        rate = self.parameters.control_rate or policy_rate(self.parameters.robot, self.parameters.policy)
+        self._period = 1.0 / rate  # [s] of the controller, and between two states of the robot that waits
         self._recording = self._read() if self.parameters.recording else None
         self._live = LiveSource(self.parameters.live, self._robot) if self.parameters.live else None
         self._comparison = PlaybackComparison(self._robot.joint_names)
@@ -120,21 +121,21 @@ class IsaacPlayback(Node):
         if not self.parameters.wait_for_controller:
             return
         self.get_logger().info("standing still until the controller walks")
-        still, pacer = still_run(self._robot, self._recording), Pacer(HOLD_PERIOD)
+        still, pacer = still_run(self._robot, self._period, self._recording), Pacer(self._period)
         while not ended() and self._mode != Mode.WALKING:
             self._publish(still, 0)
             if self._live is None:
                 pacer.wait()
             else:
-                self._receive(self._live, HOLD_PERIOD)
+                self._receive(self._live, self._period)
 
     def _play_recording(self, run: Run, ended: Callable[[], bool]) -> None:
         """Play one row for each response of a controller that walks at the recording's rate, else by the clock.
 
         If the controller has responded twice between two rows, the recording also advances by two rows.
         """
-        period, rows = run.period or HOLD_PERIOD, len(run.joints.stamp)
-        same_rate = abs(period * self.parameters.control_rate - 1.0) < SAME_RATE
+        period, rows = run.period or self._period, len(run.joints.stamp)
+        same_rate = abs(period / self._period - 1.0) < SAME_RATE
         period /= self.parameters.rate
         self.get_logger().info("playing, in step with the controller" if same_rate else "playing at its own pace")
         while not ended():

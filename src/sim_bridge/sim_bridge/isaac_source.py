@@ -29,7 +29,7 @@ REACTION_TIME = 200_000  # [ns] a target sooner after a state than this answers 
 MEMORY = 8  # steps for which targets are still awaited
 
 
-def still_run(robot: Robot, recording: Run | None = None) -> Run:
+def still_run(robot: Robot, period: float, recording: Run | None = None) -> Run:
     """Return one state of a robot that stands still: the start of the recording if the robot nearly stands there, else
     its stand pose at the origin.
     """
@@ -40,7 +40,7 @@ def still_run(robot: Robot, recording: Run | None = None) -> Run:
         near = np.abs(first.joint_position - robot.stand_pose).max() <= NEARLY_STANDING
         if near and projected_gravity(first.orientation)[2] <= NEARLY_LEVEL:
             joints, orientation, position = first.joint_position, first.orientation, recording.odometry.position[0]
-    header = Header(robot=robot.name, period=0.02, joint_names=robot.joint_names, commands=())
+    header = Header(robot=robot.name, period=period, joint_names=robot.joint_names, commands=())
     still = np.zeros(1, header.row_type("<f8"))
     still["joint_position"], still["target"] = joints, np.nan
     still["root_state"][0, :7] = [*position, *orientation]

@@ -48,7 +48,7 @@ class MujocoHardware(HardwareInterface):
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         self._node, self._settings = node, parameters
-        self.period = parameters.substeps * parameters.timestep / parameters.real_time_factor
+        self.period = parameters.substeps * parameters.time_step / parameters.real_time_factor
         # In fast motion the programs that send commands still need as much real time.
         self._timeout = parameters.command_timeout * max(1.0, parameters.real_time_factor)
         self._viewer: Viewer | None = None
@@ -57,7 +57,7 @@ class MujocoHardware(HardwareInterface):
         self._robot = LiveRobot(
             self.robot,
             named_terrain(parameters.terrain),
-            timestep=parameters.timestep,
+            timestep=parameters.time_step,
             noise=parameters.sensor_noise,
             start=cast(StartPose, parameters.start),
             place=parameters.place,
@@ -71,7 +71,7 @@ class MujocoHardware(HardwareInterface):
         self._measured: tuple[float, float] | None = None  # simulated and real time [s]
         self._reading: SensorReading | None = None
         self.has_clock, self.error = parameters.clock, ""
-        self._lockstep = Lockstep(parameters.lockstep, 1.0 / parameters.control_rate, parameters.lockstep_timeout)
+        self._lockstep = Lockstep(parameters.lockstep, parameters.period, parameters.lockstep_timeout)
         TerrainPublisher(node, self._robot.terrain, self.trunk_pose, self.time if parameters.clock else None)
         if parameters.viewer:
             self._viewer = Viewer(self._robot)

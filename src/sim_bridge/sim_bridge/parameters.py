@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import get_args
 
-from fcnet_core.errors import ParameterError
+from fcnet_core.errors import FcnetError, ParameterError
 from fcnet_core.files import check_readable, check_writable
+from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import HardwareParameters
-from fcnet_ros.parameters import CONTROL_RATE, CONTROL_RATES, SPEEDS, RecorderParameters, parameter
+from fcnet_ros.parameters import CONTROL_RATES, SPEEDS, RecorderParameters, parameter, policy_rate
 from quadruped_sim.physics.placement import PLACES, Place, StartPose
+from quadruped_sim.physics.simulator import LONGEST_STEP, time_step
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 from sim_bridge.lockstep import MODES
 from unitree_lowlevel.codec import GENERATIONS
@@ -54,8 +57,15 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
 
     start: str = parameter("lying", "pose after start and reset", choices=get_args(StartPose))
     real_time_factor: float = parameter(1.0, "simulated seconds per second", SPEEDS)
-    timestep: float = parameter(0.004, "time step of the physics [s]", (0.0005, 0.005))
-    publish_rate: float = parameter(250.0, "states per simulated second [Hz]", (50.0, 1000.0))
+    policy: str = parameter("", "model file whose rate is simulated; empty for the shipped one", check=load_model)
+    timestep: float = parameter(
+        0.0,
+        "time step of the physics [s]; 0 for the longest of at most 4 ms that divides a control period",
+        (0.0, 0.005),
+    )
+    publish_rate: float = parameter(
+        0.0, "states per simulated second [Hz]; 0 for one in each time step of at most 4 ms", (0.0, 1000.0)
+    )
     command_timeout: float = parameter(
         0.1, "age [s] above which a command is dropped and joints are damped", (0.01, 5.0)
     )
@@ -68,7 +78,7 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
         "wait for the controller's targets in every control period; auto: once real time is not reached; needs clock",
         choices=MODES,
     )
-    control_rate: float = parameter(CONTROL_RATE, "control rate of the controller, for lockstep [Hz]", CONTROL_RATES)
+    control_rate: float = parameter(0.0, "control rate of the controller [Hz]; 0 for the policy's", CONTROL_RATES)
     lockstep_timeout: float = parameter(
         120.0, "maximum real time [s] to wait for the controller in lockstep; then the simulator exits", (1.0, 3600.0)
     )
@@ -76,25 +86,45 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
 
     def __post_init__(self) -> None:
         """Check that publications fall on time steps."""
-        if self.substeps < 1 or abs(self.substeps * self.timestep * self.publish_rate - 1.0) > 1e-6:
+        if self.substeps < 1 or abs(self.substeps * self.time_step * self.state_rate - 1.0) > 1e-6:
             raise ParameterError(
-                f"publish_rate {self.publish_rate:g} Hz does not fit the timestep of {self.timestep:g} s; "
-                f"choose a rate whose period is a multiple of it, such as {0.5 / self.timestep:g} Hz"
+                f"publish_rate {self.state_rate:g} Hz does not fit the timestep of {self.time_step:g} s; "
+                f"choose a rate whose period is a multiple of it, such as {0.5 / self.time_step:g} Hz"
             )
         if self.lockstep == "never":
             return
         if not self.clock:
             raise ParameterError(f"lockstep {self.lockstep} needs simulated time; add clock:=true")
-        if abs(self.publish_rate / self.control_rate - round(self.publish_rate / self.control_rate)) > 1e-6:
+        if abs(self.state_rate * self.period - round(self.state_rate * self.period)) > 1e-6:
             raise ParameterError(
-                f"in lockstep publish_rate, {self.publish_rate:g} Hz, must be a multiple of control_rate, which is "
-                f"{self.control_rate:g} Hz; choose another of the two"
+                f"in lockstep publish_rate, {self.state_rate:g} Hz, must be a multiple of control_rate, which is "
+                f"{1.0 / self.period:g} Hz; choose another of the two"
             )
+
+    @cached_property
+    def period(self) -> float:
+        """Control period [s]. A robot without a policy has none: LONGEST_STEP, unless lockstep needs one."""
+        try:
+            return 1.0 / (self.control_rate or policy_rate(self.robot, self.policy))
+        except FcnetError:
+            if self.policy or self.lockstep != "never":
+                raise
+            return LONGEST_STEP
+
+    @property
+    def time_step(self) -> float:
+        """Time step of the physics [s]."""
+        return self.timestep or time_step(self.period)
+
+    @property
+    def state_rate(self) -> float:
+        """States per simulated second [Hz]."""
+        return self.publish_rate or 1.0 / time_step(self.period)
 
     @property
     def substeps(self) -> int:
         """Time steps between two publications."""
-        return round(1.0 / (self.publish_rate * self.timestep))
+        return round(1.0 / (self.state_rate * self.time_step))
 
 
 @dataclass(frozen=True)
@@ -133,8 +163,11 @@ class PlaybackParameters:
     rate: float = parameter(1.0, "recorded seconds per second", SPEEDS)
     loop: bool = parameter(False, "restart at the end")
     wait_for_controller: bool = parameter(True, "play a standing robot until the controller walks, then the recording")
+    policy: str = parameter("", "model file of the controller; empty for the shipped one", check=load_model)
     control_rate: float = parameter(
-        CONTROL_RATE, "control rate of the controller [Hz]; a recording with this rate keeps in step", CONTROL_RATES
+        0.0,
+        "control rate of the controller [Hz], with which a recording of this rate keeps in step; 0 for the policy's",
+        CONTROL_RATES,
     )
     publish_commands: bool = parameter(True, "send the recorded commands as cmd_vel and cmd_pose")
     summary: str = parameter("", "JSON file to write the comparison to", check=check_writable)

@@ -103,5 +103,13 @@ def test_a_patient_simulation_stands_still_until_a_late_controller_goes_on(start
 @pytest.mark.parametrize("clock", [False, True])
 def test_lockstep_needs_a_clock_and_whole_control_periods(clock):
     with pytest.raises(ParameterError):
-        BridgeParameters(lockstep="always", clock=clock, control_rate=100.0 if clock else 50.0)
-    BridgeParameters(lockstep="always", clock=True, control_rate=50.0)
+        BridgeParameters(lockstep="always", clock=clock, control_rate=100.0 if clock else 50.0, publish_rate=250.0)
+    BridgeParameters(lockstep="always", clock=True, control_rate=50.0, publish_rate=250.0)
+
+
+@pytest.mark.parametrize(("rate", "states"), [(30.0, 270.0), (50.0, 250.0), (100.0, 300.0), (0.0, 250.0)])
+def test_states_come_at_a_multiple_of_the_control_rate_which_is_the_policys_by_default(rate, states):
+    parameters = BridgeParameters(lockstep="always", clock=True, control_rate=rate)
+    assert parameters.state_rate == pytest.approx(states)
+    assert (parameters.time_step, parameters.substeps) == (pytest.approx(1.0 / states), 1)
+    assert BridgeParameters(control_rate=rate, timestep=1 / 3000, publish_rate=100.0).substeps == 30

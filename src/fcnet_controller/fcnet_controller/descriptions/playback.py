@@ -37,7 +37,7 @@ REPLAY_ARGUMENTS = (
 PLAYBACK_ARGUMENTS = (
     *(parameter_argument("isaac_playback", name) for name in ("recording", "mapping", "live")),
     parameter_argument("isaac_playback", "robot", "controller"),
-    parameter_argument("controller", "policy"),
+    parameter_argument("controller", "policy", "isaac_playback"),
     parameter_argument("controller", "control_rate", "isaac_playback"),
     *(parameter_argument("isaac_playback", name) for name in ("rate", "loop", "publish_commands", "summary")),
     *MONITOR,

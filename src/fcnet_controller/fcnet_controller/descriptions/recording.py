@@ -93,11 +93,13 @@ def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any])
         parameters |= controller_section(
             yaml.safe_load(Path(launch["params_file"]).read_text(encoding="utf-8")), launch["namespace"]
         )
-    model = policy_path(robot, str(parameters["policy"]))
+    path = policy_path(robot, str(parameters["policy"]))
+    model = load_model(path)
+    parameters["control_rate"] = parameters["control_rate"] or model.card.interface.rate
     notes = RecordingNotes(
         robot=robot,
-        model=str(model.absolute()),
-        model_fingerprint=load_model(model).fingerprint,
+        model=str(path.absolute()),
+        model_fingerprint=model.fingerprint,
         git_revision=git_revision(),
         namespace=launch["namespace"].strip("/"),
         parameters=parameters,

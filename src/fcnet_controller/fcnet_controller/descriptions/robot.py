@@ -39,7 +39,7 @@ from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.names import ROBOT_DESCRIPTION, TF
 from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
-from fcnet_ros.parameters import RECORDER_TIMEOUT, default_parameters, executable_parameters
+from fcnet_ros.parameters import RECORDER_TIMEOUT, executable_parameters
 
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 MUJOCO, SIMULATED, WIRED, DESK = ("mujoco",), ("mujoco", "desk"), ("unitree", "desk"), ("desk",)  # backends
@@ -80,7 +80,7 @@ FREE = "for backend:=desk a free port"
 
 ARGUMENTS = (
     Argument("backend", "mujoco", BACKEND, Literal["mujoco", "desk", "unitree"]),
-    parameter_argument("controller", "policy"),
+    parameter_argument("controller", "policy", SIMULATOR),
     Argument("command", "none", "commands: none (publish cmd_vel) or demo (a course)", Literal["none", "demo"]),
     Argument("demo", "false", DEMO, bool | Literal["hard"]),
     parameter_argument(SIMULATOR, "terrain", BOARD, default="", backends=SIMULATED, note="in a demo for its course"),
@@ -91,7 +91,7 @@ ARGUMENTS = (
     parameter_argument(SIMULATOR, "real_time_factor", "controller", "demo_course", backends=MUJOCO),
     parameter_argument(SIMULATOR, "clock", backends=MUJOCO),
     parameter_argument(SIMULATOR, "lockstep", default="", backends=MUJOCO, note="in a demo for auto"),
-    parameter_argument("controller", "control_rate", SIMULATOR, default=""),
+    parameter_argument("controller", "control_rate", SIMULATOR),
     parameter_argument("bridge", "network.target", default="", backends=("unitree",)),
     parameter_argument("bridge", "network.port", default="", backends=WIRED, note=FREE),
     parameter_argument("bridge", "network.local_port", default="", backends=WIRED, note=FREE),
@@ -111,8 +111,9 @@ ARGUMENTS = (
 )
 
 
-def describe_robot(robot: str) -> LaunchDescription:
-    """Return the launch description of the robot called `robot`."""
+def describe_robot(file: str) -> LaunchDescription:
+    """Return the description of a robot's launch file, whose name is that of the robot: <robot>.launch.py."""
+    robot = Path(file).name.removesuffix(".launch.py")
     return describe(ARGUMENTS, f"{robot}.launch.py", END, partial(_start, robot))
 
 
@@ -162,11 +163,7 @@ def _course(launch: SuiteLaunch) -> str:
 
 def _lockstep(launch: SuiteLaunch, course: str) -> str:
     """Return when the simulation waits for the controller. A demo has to pass on slow computers as well."""
-    if launch["lockstep"] or not course or launch["backend"] != "mujoco":
-        return launch["lockstep"] or "never"
-    simulator = executable_parameters(SIMULATOR)
-    usual = default_parameters(simulator) if simulator else {}
-    return "auto" if usual["publish_rate"] % (launch["control_rate"] or usual["control_rate"]) == 0.0 else "never"
+    return launch["lockstep"] or ("auto" if course and launch["backend"] == "mujoco" else "never")
 
 
 def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:

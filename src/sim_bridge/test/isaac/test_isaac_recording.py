@@ -153,9 +153,9 @@ def test_a_recording_shows_gravity_where_the_robot_stands(recording):
 
 
 def test_a_robot_that_waits_stands_as_the_recording_begins_or_in_its_stand_pose(recording, aliengo):
-    waiting = still_run(aliengo, recording)
+    waiting = still_run(aliengo, 0.02, recording)
     np.testing.assert_array_equal(waiting.joints.position[0], recording.joints.position[0])
     np.testing.assert_allclose(waiting.imu.linear_acceleration[0], [0, 0, 9.81], atol=1.0)
     lying = replace(recording, joints=replace(recording.joints, position=np.tile(aliengo.lie_pose, (200, 1))))
-    for posture in (still_run(aliengo, lying), still_run(aliengo)):
+    for posture in (still_run(aliengo, 0.02, lying), still_run(aliengo, 0.02)):
         np.testing.assert_array_equal(posture.joints.position[0], aliengo.stand_pose)
