@@ -47,7 +47,8 @@ def read_damaged(path: Path, read: Read, files: int, seed: int = 0) -> Counter[s
     which are printed with their seed.
     """
     counts: Counter[str] = Counter()
-    damage, content = damaged_model if path.suffix == ".safetensors" else damaged_yaml, path.read_bytes()
+    kinds = {".safetensors": damaged_model, ".yaml": damaged_yaml}
+    damage, content = kinds.get(path.suffix, damaged_bytes), path.read_bytes()
     with tempfile.TemporaryDirectory() as folder, _bounded() as begin:
         copy_of = Path(folder) / path.name
         for number in range(seed, seed + files):
@@ -67,6 +68,12 @@ def read_damaged(path: Path, read: Read, files: int, seed: int = 0) -> Counter[s
                 print(f"seed {number}, {path.name}: {what:.300}", file=sys.stderr)
             counts[what] += 1
     return counts
+
+
+def damaged_bytes(content: bytes, random: np.random.Generator) -> bytes:
+    """The file with one kind of damage."""
+    damages = list(DAMAGES.values())
+    return bytes(damages[below(random, len(damages))](bytearray(content), random))
 
 
 def damaged_yaml(content: bytes, random: np.random.Generator) -> bytes:

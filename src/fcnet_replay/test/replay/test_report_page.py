@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -144,35 +144,25 @@ def test_a_policy_that_differs_has_a_section_and_others_have_none(write_bag, mod
 
 
 MOST = 5_000_000  # [bytes]
-TIMES = ("received", "stamp", "target_stamp", "previous_stamp", "joints_stamp", "imu_stamp")
 NOISE = {"position": 0.002, "velocity": 0.1, "effort": 0.2, "orientation": 0.003}  # [rad, rad/s, Nm]; of an encoder
-
-
-def repeated(record, walked, length, count, rng):
-    """The rows of a record while the robot walks, `count` times one after the other, with noise of their own."""
-    changed = {}
-    for field in fields(record):
-        values = getattr(record, field.name)
-        rows = np.concatenate([values[walked]] * count)
-        if field.name in TIMES:
-            rows = rows + np.repeat(length * np.arange(count), int(walked.sum()))
-        elif field.name in NOISE:
-            rows = rows + NOISE[field.name] * rng.standard_normal(rows.shape)
-        changed[field.name] = rows
-    return replace(record, **changed)
 
 
 @pytest.fixture(scope="module")
 def ten_minutes():
-    """The walk of the example again and again."""
+    """The end of the example's walk again and again, each time with other noise."""
     run, rng, length = read_run(open_bag(WALK)), np.random.default_rng(0), 5.5
-    first, count = run.joints.stamp[-1] - length, round(600 / length)
-    parts = {}
-    for name in ("joints", "imu", "targets", "odometry", "steps"):
-        record = getattr(run, name)
-        stamp = record.target_stamp if name == "steps" else record.stamp
-        parts[name] = repeated(record, (stamp >= first) & (stamp < first + length), length, count, rng)
-    return Signals(replace(run, mode=type(run.mode)(np.empty(0), ()), **parts), load_robot("aliengo"))
+    count, parts = round(600 / length), {}
+    for part in ("joints", "imu", "targets", "odometry", "steps"):
+        record, parts[part] = vars(getattr(run, part)), {}
+        stamp = record["target_stamp" if part == "steps" else "stamp"]
+        walked = stamp >= run.joints.stamp[-1] - length
+        for name, values in record.items():
+            rows = np.concatenate([values[walked]] * count)
+            if name.endswith("stamp") or name == "received":
+                rows = rows + np.repeat(length * np.arange(count), int(walked.sum()))
+            parts[part][name] = rows + NOISE[name] * rng.standard_normal(rows.shape) if name in NOISE else rows
+    records = {part: replace(getattr(run, part), **changed) for part, changed in parts.items()}
+    return Signals(replace(run, mode=type(run.mode)(np.empty(0), ()), **records), load_robot("aliengo"))
 
 
 def test_a_page_of_ten_minutes_stays_below_5_megabytes(ten_minutes):
