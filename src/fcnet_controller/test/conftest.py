@@ -15,7 +15,7 @@ from ros_harness import IdealRobot, ros_arguments
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.names import CONTROLLER
 from fcnet_core.policies.fcnet import FCNetConfig
-from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_ros.topics import MODE
 
 SHAPE = FCNetConfig(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
@@ -87,7 +87,7 @@ class Bench(IdealRobot):
 
     def restore(self):
         """Lie on the belly and publish the states of all joints."""
-        self.names = sorted(JOINT_NAMES)
+        self.names = sorted(self.robot.joint_names)
         self.lie()
 
     @property

@@ -18,7 +18,6 @@ from std_msgs.msg import String
 from fcnet_controller.controller_node import load_controller
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core.names import CONTROLLER, Mode
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.topics import JOINT_GAINS, JOINT_TRAJECTORY, ROBOT_FAULT, TARGET_OWNER, TARGET_REFUSAL
@@ -98,8 +97,8 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     bench.until_mode(Mode.PASSIVE)
     bench.until(lambda: offered, "gains")
     gains = json.loads(offered[-1])
-    assert gains["kp"] == dict.fromkeys(JOINT_NAMES, robot.gains.kp)
-    assert gains["kd"] == dict.fromkeys(JOINT_NAMES, robot.gains.kd)
+    assert gains["kp"] == dict.fromkeys(robot.joints, robot.gains.kp)
+    assert gains["kd"] == dict.fromkeys(robot.joints, robot.gains.kd)
     time.sleep(1.0)
     assert bench.modes == [Mode.PASSIVE]
     bench.until(lambda: bench.call("controller/stand_up").success, "standing up")

@@ -15,7 +15,7 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.remote import load_remote_map
-from fcnet_core.robot import JOINT_NAMES, ROBOT_FOLDER
+from fcnet_core.robot import ROBOT_FOLDER
 from fcnet_core.urdf import BASE_FRAME
 from fcnet_ros.topics import TOPICS
 
@@ -67,7 +67,7 @@ def test_foxgloves_plots_show_numbers_that_the_messages_have_of_the_joint_in_the
         topic, *fields = path[1:].split(".")
         assert is_number(TYPES[topic], fields), path
     joint = foxglove["configById"]["Plot!joint"]
-    assert joint["title"].startswith(JOINT_NAMES[1].replace("_joint", "").replace("_", " "))
+    assert joint["title"].startswith("FR thigh")
     assert all("[1]" in path["value"] for path in joint["paths"])
 
 

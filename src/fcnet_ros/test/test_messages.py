@@ -10,15 +10,17 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.errors import MessageError
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import load_robot
 from fcnet_ros.ground_truth import MAX_POINTS, GroundPatch
 from fcnet_ros.targets import Gains
+
+JOINTS = load_robot("aliengo").joint_names
 
 HEIGHTS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])
 
 
 def table(value):
-    return "{" + ", ".join(f'"{joint}": {value}' for joint in JOINT_NAMES) + "}"
+    return "{" + ", ".join(f'"{joint}": {value}' for joint in JOINTS) + "}"
 
 
 def gains(kp="20.0", kd="1.0"):
@@ -26,11 +28,11 @@ def gains(kp="20.0", kd="1.0"):
 
 
 def read(text):
-    return Gains.read(serialize_message(String(data=text))).arrays(JOINT_NAMES)
+    return Gains.read(serialize_message(String(data=text))).arrays(JOINTS)
 
 
 def test_gains_are_read_in_the_order_of_the_joints():
-    written = Gains.of_joints(JOINT_NAMES, np.arange(12.0).tolist(), (np.arange(12.0) / 10).tolist())
+    written = Gains.of_joints(JOINTS, np.arange(12.0).tolist(), (np.arange(12.0) / 10).tolist())
     kp, kd = read(written.text())
     np.testing.assert_array_equal(kp, np.arange(12.0))
     np.testing.assert_array_equal(kd, np.arange(12.0) / 10)
@@ -46,7 +48,7 @@ def test_gains_are_read_in_the_order_of_the_joints():
         '{"kp": ' + "[" * 3000,
         '{"x": ' + "[" * 3000,
         '{"kp": {"FR_hip_joint": ' + '{"a": ' * 500,
-        f'{{"kp": {list(JOINT_NAMES)}, "kd": {list(JOINT_NAMES)}}}'.replace("'", '"'),
+        f'{{"kp": {list(JOINTS)}, "kd": {list(JOINTS)}}}'.replace("'", '"'),
         gains(kp="9" * 400),
         gains(kp="9" * 150),
         '{"kp": {"FR_hip_joint": ' + "9" * 3900 + "}}",

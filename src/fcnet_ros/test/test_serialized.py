@@ -18,10 +18,12 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.observation import LABEL, SIZE
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import load_robot
 from fcnet_ros.serialized import MAX_NAMES, MAX_SIZE, NamesReader, seconds
 from fcnet_ros.state_messages import JointsBuffer, imu_buffer, read_imu, read_joints
 from fcnet_ros.targets import TargetReader, TrajectoryBuffer, numbers_buffer
+
+JOINTS = load_robot("aliengo").joint_names
 
 SECOND, NANOSECOND = 1_700_000_000, 123_456_789
 STAMP = SECOND * 10**9 + NANOSECOND
@@ -102,8 +104,8 @@ def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(serialise, frame, 
     message = JointTrajectory(header=header(frame), joint_names=joints, points=[point])
     taken = []
     with mock.patch("fcnet_ros.targets.joint_targets", lambda *fields: taken.extend(fields)):
-        found = TargetReader(JOINT_NAMES).read(serialise(message))
-    assert (found.stamp, taken[:2]) == (STAMP, [JOINT_NAMES, tuple(joints)])
+        found = TargetReader(JOINTS).read(serialise(message))
+    assert (found.stamp, taken[:2]) == (STAMP, [JOINTS, tuple(joints)])
     for read, sent in zip(taken[2:], (positions, velocities, effort), strict=True):
         np.testing.assert_array_equal(read, sent)
 
@@ -136,17 +138,17 @@ def assert_same(content, message):
 
 @pytest.mark.parametrize("sizes", [(12, 12, 12), (12, 0, 0), (0, 12, 12), (0, 0, 0)])
 def test_a_joint_state_is_written_as_rclpy_writes_it(sizes):
-    buffer, parts = JointsBuffer(JOINT_NAMES), [VALUES[:size] * 3 for size in sizes]
+    buffer, parts = JointsBuffer(JOINTS), [VALUES[:size] * 3 for size in sizes]
     for _ in range(2):
         content = buffer.write(STAMP, *parts)
     position, velocity, effort = (part.tolist() for part in parts)
-    expected = JointState(header=header(), name=list(JOINT_NAMES), position=position, velocity=velocity, effort=effort)
+    expected = JointState(header=header(), name=list(JOINTS), position=position, velocity=velocity, effort=effort)
     assert_same(content, expected)
 
 
 def test_imu_targets_damping_and_numbers_are_written_as_rclpy_writes_them():
     assert_same(imu_buffer("imu_link").write(STAMP, VALUES[:4], VALUES[4:7], VALUES[7:10]), imu("imu_link"))
-    buffer = TrajectoryBuffer(JOINT_NAMES)
+    buffer = TrajectoryBuffer(JOINTS)
     assert_same(buffer.write(STAMP, VALUES), targets_message())
     damping = JointTrajectoryPoint(velocities=[0.0] * 12)
     assert_same(buffer.write(STAMP, None), targets_message(points=[damping]))
@@ -157,7 +159,7 @@ def test_imu_targets_damping_and_numbers_are_written_as_rclpy_writes_them():
 
 def targets_message(**fields):
     point = JointTrajectoryPoint(positions=VALUES.tolist())
-    return JointTrajectory(**({"header": header(), "joint_names": list(JOINT_NAMES), "points": [point]} | fields))
+    return JointTrajectory(**({"header": header(), "joint_names": list(JOINTS), "points": [point]} | fields))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +177,7 @@ def targets_message(**fields):
     ids=["many names", "names", "long name", "long frame", "no points", "2 points", "many numbers", "numbers"],
 )
 def test_a_trajectory_beyond_the_bounds_is_refused_at_once(message):
-    content, reader = serialize_message(message), TargetReader(JOINT_NAMES)
+    content, reader = serialize_message(message), TargetReader(JOINTS)
     began = time.thread_time()
     with pytest.raises(RefusedCommandError) as refusal:
         reader.read(content)
@@ -190,7 +192,7 @@ def test_damaged_messages_are_refused_or_read_and_raise_nothing_else(data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     content = bytes(content[: data.draw(st.integers(0, len(content)))])
-    readers = (TargetReader(JOINT_NAMES).read, lambda content: read_joints(content, NamesReader()), read_imu)
+    readers = (TargetReader(JOINTS).read, lambda content: read_joints(content, NamesReader()), read_imu)
     for read in readers:
         try:
             read(content)

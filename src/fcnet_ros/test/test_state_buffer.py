@@ -10,19 +10,21 @@ from rclpy.serialization import serialize_message
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.names import IMU, JOINT_STATES
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import load_robot
 from fcnet_ros.state_messages import StateBuffer
 
+JOINTS = load_robot("aliengo").joint_names
+
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
-STILL = serialize_message(JointState(name=list(JOINT_NAMES), position=np.zeros(12), velocity=np.zeros(12)))
+STILL = serialize_message(JointState(name=list(JOINTS), position=np.zeros(12), velocity=np.zeros(12)))
 
 
 @pytest.fixture
 def buffer():
-    return StateBuffer(JOINT_NAMES, timeout=0.1)
+    return StateBuffer(JOINTS, timeout=0.1)
 
 
-def store(buffer, names=JOINT_NAMES, now=1.0, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0)):
+def store(buffer, names=JOINTS, now=1.0, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0)):
     position = np.arange(len(names)) * 0.1 if position is None else position
     velocity = np.arange(len(names)) * 1.0 if velocity is None else velocity
     joints = JointState(name=list(names), position=position, velocity=velocity)
@@ -33,7 +35,7 @@ def store(buffer, names=JOINT_NAMES, now=1.0, position=None, velocity=None, orie
 
 
 def test_joints_are_matched_by_name_in_any_order_among_others(buffer):
-    names = [*reversed(JOINT_NAMES), "arm_joint"]
+    names = [*reversed(JOINTS), "arm_joint"]
     store(buffer, names)
     assert buffer.problem(1.0) is None
     np.testing.assert_allclose(buffer.joint_position, np.arange(12)[::-1] * 0.1)
@@ -43,7 +45,7 @@ def test_joints_are_matched_by_name_in_any_order_among_others(buffer):
 def test_torques_are_known_where_there_is_one_for_each_joint(buffer):
     store(buffer)
     assert np.isnan(buffer.joint_effort).all()
-    names = JOINT_NAMES[::-1]
+    names = JOINTS[::-1]
     joints = JointState(name=names, position=np.zeros(12), velocity=np.zeros(12), effort=np.arange(12.0))
     buffer.store_joints(serialize_message(joints), 1.0)
     np.testing.assert_array_equal(buffer.joint_effort, np.arange(12.0)[::-1])
@@ -52,8 +54,8 @@ def test_torques_are_known_where_there_is_one_for_each_joint(buffer):
 def test_a_message_that_lacks_a_joint_is_a_problem_and_changes_no_value(buffer):
     store(buffer)
     before = buffer.joint_position.copy()
-    store(buffer, ("leg1", *JOINT_NAMES[1:]), position=np.full(12, 9.0))
-    assert {JOINT_NAMES[0], "leg1"} <= set(re.findall(r"\w+", buffer.problem(1.0)))
+    store(buffer, ("leg1", *JOINTS[1:]), position=np.full(12, 9.0))
+    assert {JOINTS[0], "leg1"} <= set(re.findall(r"\w+", buffer.problem(1.0)))
     np.testing.assert_array_equal(buffer.joint_position, before)
 
 

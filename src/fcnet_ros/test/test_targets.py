@@ -15,10 +15,12 @@ from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_core.names import JOINT_TRAJECTORY, SECOND
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import load_robot
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
 from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
 from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer
+
+JOINTS = load_robot("aliengo").joint_names
 
 POSE = np.linspace(-0.5, 0.5, 12)
 OTHER_USER = 65534
@@ -26,12 +28,12 @@ counter = itertools.count()
 
 
 def message(stamp, target=POSE):
-    return TrajectoryBuffer(JOINT_NAMES).write(stamp, target)
+    return TrajectoryBuffer(JOINTS).write(stamp, target)
 
 
 @pytest.fixture
 def validator():
-    return TargetValidator(JOINT_NAMES, time.time_ns)
+    return TargetValidator(JOINTS, time.time_ns)
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_a_sender_whose_clock_differs_is_followed_and_what_it_sent_late_is_old(v
 
 def test_a_clock_that_is_set_back_locks_nobody_out_and_the_number_of_sources_is_bounded_until_old_ones_make_room():
     now = [1_000 * SECOND]
-    validator = TargetValidator(JOINT_NAMES, lambda: now[0])
+    validator = TargetValidator(JOINTS, lambda: now[0])
 
     def follow(source):
         validator.command(message(now[0]), time.time_ns(), source)
@@ -99,7 +101,7 @@ def until_command(source):
 
 
 def test_targets_by_dds_are_those_of_a_named_publisher(node, validator):
-    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINT_NAMES)
+    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINTS)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publish(POSE)
     command = until_command(source)
@@ -107,13 +109,13 @@ def test_targets_by_dds_are_those_of_a_named_publisher(node, validator):
     assert command.source.startswith("/dog/commander ")
     assert is_own(command.source, publisher.identity)
     assert publisher.identity == gid_of(publisher.publishers[0])
-    assert not is_own(command.source, TargetPublisher(node, JOINT_NAMES).identity)
+    assert not is_own(command.source, TargetPublisher(node, JOINTS).identity)
     assert is_own(command.source, b"")  # not known
     assert source.take() is None
 
 
 def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, validator):
-    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINT_NAMES)
+    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINTS)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publishers[0].publish(message(time.time_ns()) + bytes(1_000_000))
     with pytest.raises(RefusedCommandError, match="bytes"):
@@ -136,7 +138,7 @@ def test_targets_and_gains_come_by_the_local_socket(node, local):
     sender = LocalSender(socket_name(node))
     gains = serialize_message(String(data="gains"))
     sender.send_gains(gains)
-    publisher = TargetPublisher(node, JOINT_NAMES, local=sender)
+    publisher = TargetPublisher(node, JOINTS, local=sender)
     publisher.publish(POSE)
     publisher.publish(None)
     command = until_command(local)
@@ -174,7 +176,7 @@ def test_only_one_program_has_the_socket(node, local, validator):
 
 def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
     senders = [LocalSender(socket_name(node)) for _ in range(3)]
-    publishers = [TargetPublisher(node, JOINT_NAMES, local=sender) for sender in senders[:2]]
+    publishers = [TargetPublisher(node, JOINTS, local=sender) for sender in senders[:2]]
     for publisher in publishers:
         publisher.publish(POSE)
         until_command(local)

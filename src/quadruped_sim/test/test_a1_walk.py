@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import load_robot
 from quadruped_sim.a1_walk import walk as task
 from quadruped_sim.a1_walk.walk import DEFAULT_POSE, OBSERVATION, A1WalkBatch
 from quadruped_sim.environments import EPISODE
@@ -21,7 +21,7 @@ TASK_JOINTS = [f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for jo
 
 def suite_order(values: np.ndarray) -> np.ndarray:
     """Joints of the task as the suite orders them."""
-    return np.array([values[TASK_JOINTS.index(name)] for name in JOINT_NAMES])
+    return np.array([values[TASK_JOINTS.index(name)] for name in load_robot("a1").joint_names])
 
 
 @pytest.fixture

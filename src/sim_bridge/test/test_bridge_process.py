@@ -12,7 +12,7 @@ from ros_fixtures import make_node as make_node
 from ros_fixtures import run as run
 from ros_harness import assert_refused, ros_arguments
 
-from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
 from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.parameters import declare_fixed_parameters
@@ -20,6 +20,8 @@ from fcnet_ros.topics import ROBOT_DESCRIPTION, TERRAIN
 from quadruped_sim.physics.terrain import Stairs
 from sim_bridge.mujoco_bridge import MujocoHardware
 from sim_bridge.parameters import BoardParameters, BridgeParameters
+
+JOINTS = load_robot("aliengo").joint_names
 
 STAND = load_robot("aliengo").stand_pose
 STIFF = 5.0  # [Nm] a commanded robot that stands needs more than this somewhere
@@ -49,7 +51,7 @@ def lying(standing):
 
 
 def test_it_publishes_the_state_of_a_robot_that_lies_at_rest(lying):
-    assert tuple(lying.joints.name) == JOINT_NAMES
+    assert tuple(lying.joints.name) == JOINTS
     assert len(lying.joints.position) == len(lying.joints.velocity) == len(lying.joints.effort) == 12
     assert lying.imu.header.frame_id == "imu_link"
     assert lying.imu.orientation.w == pytest.approx(1.0, abs=0.02)
@@ -81,15 +83,15 @@ def test_it_follows_targets_and_damps_when_they_stop(bridge, standing):
 
 
 def test_targets_in_another_order_of_joints_mean_the_same(standing):
-    standing.send_targets(STAND[::-1], 1.0, JOINT_NAMES[::-1])
+    standing.send_targets(STAND[::-1], 1.0, JOINTS[::-1])
     assert standing.position[2] > 0.3
 
 
 @pytest.mark.parametrize(
     ("names", "positions", "named"),
     [
-        (("tail_joint", *JOINT_NAMES[1:]), STAND, "'tail_joint'"),
-        (JOINT_NAMES, [math.nan, *STAND[1:]], "FR_hip_joint is not a finite number"),
+        (("tail_joint", *JOINTS[1:]), STAND, "'tail_joint'"),
+        (JOINTS, [math.nan, *STAND[1:]], "FR_hip_joint is not a finite number"),
     ],
 )
 def test_a_bad_command_is_refused_by_name_and_moves_nothing(bridge, lying, names, positions, named):

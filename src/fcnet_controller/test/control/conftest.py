@@ -9,7 +9,6 @@ from fcnet_core.control.controller import STATE_TIMEOUT, Controller
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.names import Mode
 from fcnet_core.policy import load_policy
-from fcnet_core.robot import JOINT_NAMES
 from fcnet_ros.state_messages import StateBuffer
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
@@ -47,7 +46,7 @@ class Bench:
         self.position = robot.lie_pose.copy()
         self.velocity = np.zeros(12)
         self.orientation, self.angular_velocity = UPRIGHT, np.zeros(3)
-        self.names = list(JOINT_NAMES)
+        self.names = list(robot.joint_names)
         self.silent, self.blocked = False, None  # a joint that stays where it is
         self.sent = []
 

@@ -5,7 +5,6 @@ import pytest
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import Mode
-from fcnet_core.robot import JOINT_NAMES
 
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
@@ -65,7 +64,7 @@ def test_a_failure_while_walking_damps_and_latches(bench, robot, failure, words)
     assert bench.sent[-1] is None
     reached = bench.policy.observations[: -1 if failure is fail_velocity else None]  # which the policy refused
     assert np.isfinite(np.array(reached)).all()
-    bench.orientation, bench.names, bench.velocity = UPRIGHT, list(JOINT_NAMES), np.zeros(12)
+    bench.orientation, bench.names, bench.velocity = UPRIGHT, list(bench.robot.joint_names), np.zeros(12)
     bench.silent, bench.policy.fixed_action, bench.blocked = False, None, None
     bench.position = robot.lie_pose.copy()
     bench.run(1.0, vx=0.5)

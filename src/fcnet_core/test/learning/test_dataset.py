@@ -16,7 +16,7 @@ import pytest
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import load_robot
 
 RECIPE = Manifest("aliengo", 50.0, {"expert": "trot"})
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_what_was_written_is_read_memory_mapped(folder: Path) -> None:
     data = Dataset(folder)
-    assert data.manifest.robot == "aliengo" and data.manifest.joint_names == JOINT_NAMES
+    assert data.manifest.robot == "aliengo" and data.manifest.joint_names == load_robot("aliengo").joint_names
     assert data.manifest.description == {"expert": "trot"}
     assert data.steps == 2 * 3 * 20
     for index, shard in enumerate(data.shards):

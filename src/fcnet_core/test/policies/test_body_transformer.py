@@ -23,7 +23,7 @@ from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_mod
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
 from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
-from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parents[1] / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
@@ -209,7 +209,7 @@ def test_every_number_of_the_robots_observation_is_seen_by_the_node_it_is_measur
     trunk, *joints = leg_graph().nodes
     assert trunk.observation == (0, 1, 2, 39, 40, 41, *range(54, 70))
     assert [node.observation for node in joints] == [(3 + j, 15 + j, 27 + j, 42 + j) for j in range(12)]
-    assert [f"{node.name}_joint" for node in joints] == list(JOINT_NAMES)
+    assert [f"{node.name}_joint" for node in joints] == list(load_robot("aliengo").joint_names)
     assert [node.action for node in joints] == [(j,) for j in range(12)]
 
 

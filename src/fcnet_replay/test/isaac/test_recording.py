@@ -14,9 +14,11 @@ import numpy as np
 import pytest
 
 from fcnet_core.errors import ReplayError
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.robot import load_robot
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.isaac.recording import specific_force
+
+JOINTS = load_robot("aliengo").joint_names
 
 ORDER = [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]  # FL FR RL RR <-> FR FL RR RL
 UPRIGHT = [0] * 6 + [1] + [0] * 6  # a root state
@@ -40,7 +42,7 @@ def test_joints_come_back_in_the_suites_order(rollout, arrays):
 def write(tmp_path, rollout_writer):
     """Write a rollout with a row for each joint angle or angles; return its path."""
 
-    def write(angles, names=JOINT_NAMES, root=UPRIGHT, first=(0,)):
+    def write(angles, names=JOINTS, root=UPRIGHT, first=(0,)):
         path = tmp_path / f"{len(list(tmp_path.iterdir()))}.rollout"
         writer = rollout_writer.RolloutWriter(0.02, names, str(path))
         for row, angle in enumerate(angles):
@@ -53,10 +55,10 @@ def write(tmp_path, rollout_writer):
     return write
 
 
-@pytest.mark.parametrize("names", [JOINT_NAMES, JOINT_NAMES[::-1], ("tail_joint", *JOINT_NAMES[5:], *JOINT_NAMES[:5])])
+@pytest.mark.parametrize("names", [JOINTS, JOINTS[::-1], ("tail_joint", *JOINTS[5:], *JOINTS[:5])])
 def test_another_order_of_joints_means_the_same(write, names):
-    angles = [JOINT_NAMES.index(name) / 10 if name in JOINT_NAMES else 9.0 for name in names]
-    recording = read_recording(write([angles], names), joint_names=JOINT_NAMES)
+    angles = [JOINTS.index(name) / 10 if name in JOINTS else 9.0 for name in names]
+    recording = read_recording(write([angles], names), joint_names=JOINTS)
     np.testing.assert_allclose(recording.joints.position[0], np.arange(12) / 10, atol=1e-6)
     assert [problem.kind for problem in recording.problems] == ["left_out"] * ("tail_joint" in names)
 
@@ -115,7 +117,7 @@ def test_a_row_that_is_left_out_starts_an_episode(write, lost, first, start, kin
     assert [problem.kind for problem in recording.problems] == kinds
 
 
-GOOD = {"format": "fcnet rollout", "version": 1, "period": 0.02, "joint_names": list(JOINT_NAMES), "commands": []}
+GOOD = {"format": "fcnet rollout", "version": 1, "period": 0.02, "joint_names": list(JOINTS), "commands": []}
 
 
 @pytest.mark.parametrize(
@@ -164,8 +166,8 @@ def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path, size, content
 
 def test_a_writer_refuses_an_existing_file_and_rows_of_another_robot(rollout, rollout_writer, tmp_path):
     with pytest.raises(FileExistsError):
-        rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(rollout))
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
+        rollout_writer.RolloutWriter(0.02, JOINTS, str(rollout))
+    writer = rollout_writer.RolloutWriter(0.02, JOINTS, str(tmp_path / "a.rollout"))
     with pytest.raises(ValueError, match="expected \\(37, 24, 3\\)"):
         writer.write([0] * 18, [0] * 18, [0] * 13, command=(0, 0, 0))
     writer.close()
@@ -177,7 +179,7 @@ def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout
         import sys
         sys.path.insert(0, {str(Path(rollout_writer.__file__).parent)!r})
         import rollout_writer
-        writer = rollout_writer.RolloutWriter(0.02, {list(JOINT_NAMES)!r}, {str(path)!r})
+        writer = rollout_writer.RolloutWriter(0.02, {list(JOINTS)!r}, {str(path)!r})
         for row in range(10**9):
             writer.write([row] * 12, [0] * 12, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
             print(row, flush=True)
@@ -193,7 +195,7 @@ def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_simulation(rollout_writer, capsys, tmp_path):
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(tmp_path / "a.rollout"))
+    writer = rollout_writer.RolloutWriter(0.02, JOINTS, str(tmp_path / "a.rollout"))
     writer._file.close()
     writer._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
     for _ in range(3):

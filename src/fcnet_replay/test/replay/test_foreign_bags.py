@@ -14,11 +14,13 @@ from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from fcnet_core.errors import FcnetError, ReplayError
-from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.topic_map import load_topic_map
+
+JOINTS = load_robot("aliengo").joint_names
 
 MAPS = Path(__file__).parents[4] / "config" / "bags"
 STATE = """uint8[2] head
@@ -102,12 +104,12 @@ def test_without_the_map_the_sentence_says_what_the_bag_has(go2) -> None:
 
 
 def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -> None:
-    shuffled = list(reversed(JOINT_NAMES))
-    swapped = "\n".join(f"    {ours}: {theirs}" for ours, theirs in zip(JOINT_NAMES, shuffled, strict=True))
+    shuffled = list(reversed(JOINTS))
+    swapped = "\n".join(f"    {ours}: {theirs}" for ours, theirs in zip(JOINTS, shuffled, strict=True))
     (tmp_path / "map.yaml").write_text(f"joint_states:\n  topic: joint_states\n  joints:\n{swapped}\n")
     bag = write_bag(seconds=0.6)
     ours = read_run(open_bag(bag))
-    theirs = read_run(open_bag(bag), topic_map=load_topic_map(tmp_path / "map.yaml"), joint_names=JOINT_NAMES)
+    theirs = read_run(open_bag(bag), topic_map=load_topic_map(tmp_path / "map.yaml"), joint_names=JOINTS)
     np.testing.assert_array_equal(theirs.joints.position, ours.joints.position[:, ::-1])
     np.testing.assert_array_equal(theirs.imu.orientation, ours.imu.orientation)
 

@@ -33,9 +33,11 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.names import CONTROLLER, SECOND
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.program import participant_profile
 from fcnet_ros.topics import CMD_VEL, DIAGNOSTICS, IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ROBOT_FAULT
+
+JOINTS = load_robot("aliengo").joint_names
 
 TIMEOUT = 60.0  # [s] for whatever a loaded machine delays
 REQUEST_INTERVAL = 10.0  # [s] after which a service request without a response is sent again
@@ -314,7 +316,7 @@ class Client:
         self,
         positions: Sequence[float] | None,
         duration: float = 0.0,
-        names: Sequence[str] = JOINT_NAMES,
+        names: Sequence[str] = JOINTS,
         stamp: int | None = None,
     ) -> None:
         """Publish position targets [rad], or damping where None, once or every 20 ms for `duration` [s].
@@ -397,7 +399,7 @@ class IdealRobot(Client):
 
     def __init__(self, domain: int, robot: Robot, name: str = "ideal_robot") -> None:
         self.robot = robot
-        self.names, self.effort = list(JOINT_NAMES), list[float]()
+        self.names, self.effort = list(robot.joint_names), list[float]()
         self.trajectories: list[JointTrajectory] = []
         self.lie()
         super().__init__(domain, name)
@@ -410,11 +412,11 @@ class IdealRobot(Client):
     def lie(self) -> None:
         """Lie on the belly and publish states."""
         self.silent = False
-        self.position = dict(zip(JOINT_NAMES, self.robot.rest_pose.tolist(), strict=True))
+        self.position = dict(zip(self.robot.joint_names, self.robot.rest_pose.tolist(), strict=True))
 
     def stand(self) -> None:
         """Stand."""
-        self.position = dict(zip(JOINT_NAMES, self.robot.stand_pose.tolist(), strict=True))
+        self.position = dict(zip(self.robot.joint_names, self.robot.stand_pose.tolist(), strict=True))
 
     def close(self) -> None:
         """Leave the domain."""

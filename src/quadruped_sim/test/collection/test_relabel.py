@@ -14,7 +14,7 @@ from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import LAYOUT
-from fcnet_core.robot import JOINT_NAMES, Robot
+from fcnet_core.robot import Robot, load_robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.datasets.from_bag import Labels
 from fcnet_replay.datasets.validation import faults
@@ -49,7 +49,8 @@ class Walk:
         self.truth = BodyState(**{name: np.concatenate([vars(s)[name] for s in states]) for name in vars(states[0])})
         time, row = 1000.0 + CONTROL_PERIOD * np.arange(STEPS), np.arange(STEPS)
         truth, first, certain = self.truth, row == 0, np.ones(STEPS, dtype=bool)
-        header = Header(period=CONTROL_PERIOD, joint_names=JOINT_NAMES, commands=())  # the recorded commands are used
+        joints = load_robot("aliengo").joint_names
+        header = Header(period=CONTROL_PERIOD, joint_names=joints, commands=())  # the recorded commands are used
         rows = np.zeros(STEPS, header.row_type("<f8"))
         rows["time"], rows["flags"][0], rows["target"] = time, FIRST, np.array(targets)
         rows["joint_position"], rows["joint_velocity"] = truth.joint_position, truth.joint_velocity

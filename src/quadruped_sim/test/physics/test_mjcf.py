@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.robot import JOINT_NAMES, LEGS
+from fcnet_core.robot import LEGS
 from quadruped_sim.physics.mjcf import REAL, build_model
 from quadruped_sim.physics.randomization import KIND, SIMPLE
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
@@ -24,8 +24,8 @@ def model(robot):
 
 
 def test_joints_and_motors_are_in_order_with_the_robots_limits_and_position_loop(robot, model):
-    assert tuple(model.joint(1 + index).name for index in range(12)) == JOINT_NAMES
-    assert tuple(model.actuator(index).name for index in range(12)) == JOINT_NAMES
+    assert tuple(model.joint(1 + index).name for index in range(12)) == robot.joint_names
+    assert tuple(model.actuator(index).name for index in range(12)) == robot.joint_names
     assert model.actuator_trnid[:, 0].tolist() == list(range(1, 13))
     assert model.nq == 19 and model.nu == 12
     np.testing.assert_allclose(model.jnt_range[1:], np.stack([robot.lower, robot.upper], axis=1))

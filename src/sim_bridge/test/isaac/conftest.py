@@ -13,17 +13,19 @@ import torch
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import assemble_observation
 from fcnet_core.policy import load_policy
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, load_robot
+from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.isaac import read_recording
 from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
 from quadruped_sim.physics.terrain import named_terrain
 
+JOINTS = load_robot("aliengo").joint_names
+
 ROOT = Path(__file__).parents[4]
 MODEL = ROOT / "models" / "aliengo.safetensors"
 ISAAC_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
-SUITE_FROM_ISAAC = [ISAAC_JOINTS.index(name) for name in JOINT_NAMES]
-ISAAC_FROM_SUITE = [JOINT_NAMES.index(name) for name in ISAAC_JOINTS]
+SUITE_FROM_ISAAC = [ISAAC_JOINTS.index(name) for name in JOINTS]
+ISAAC_FROM_SUITE = [JOINTS.index(name) for name in ISAAC_JOINTS]
 SPEED = 0.5  # [m/s]
 
 

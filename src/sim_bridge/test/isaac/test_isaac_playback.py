@@ -14,11 +14,13 @@ import rollout_writer
 from ros_harness import assert_refused, processes, ros_arguments
 from sensor_msgs.msg import Imu
 
-from fcnet_core.robot import JOINT_NAMES, load_robot
+from fcnet_core.robot import load_robot
 from fcnet_replay.isaac import read_recording
 from fcnet_ros.topics import IMU
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, summary_text
 from sim_bridge.parameters import PlaybackParameters
+
+JOINTS = load_robot("aliengo").joint_names
 
 MILLISECOND = 1_000_000
 PATIENCE = 90.0  # [s], for a loaded machine
@@ -40,7 +42,7 @@ def test_the_shipped_policy_walks_on_its_recording_and_gives_the_recorded_target
     found = json.loads((tmp_path / "summary.json").read_text())
     assert found["compared"] > 100
     assert found["rmse_all_rad"] < 0.15, "two steps out of step give 0.2, another order of joints 0.4"
-    assert set(found["rmse_rad"]) == set(JOINT_NAMES)
+    assert set(found["rmse_rad"]) == set(JOINTS)
 
 
 def test_the_topics_are_those_of_a_robot_and_ctrl_c_ends_it_with_a_summary(play, client, rollout):
@@ -48,7 +50,7 @@ def test_the_topics_are_those_of_a_robot_and_ctrl_c_ends_it_with_a_summary(play,
     upwards = []
     client.subscribe(Imu, IMU.name, lambda imu: upwards.append(imu.linear_acceleration.z))
     client.until_states()
-    assert tuple(client.joints.name) == JOINT_NAMES
+    assert tuple(client.joints.name) == JOINTS
     assert client.imu.header.frame_id == "imu_link"
     assert (client.odom.header.frame_id, client.odom.child_frame_id) == ("odom", "base_link")
     client.until(lambda: client.position[0] > 0.3, "the recorded robot walks forward", 30.0)
@@ -103,7 +105,7 @@ def test_a_running_simulation_is_relayed(play, client, environment):
 
 
 def read_joints(environment):
-    order = [environment.dof_names.index(name) for name in JOINT_NAMES]
+    order = [environment.dof_names.index(name) for name in JOINTS]
     return environment.dof_pos[1].numpy()[order]
 
 
@@ -116,7 +118,7 @@ def source():
 
 @pytest.fixture
 def writer(source):
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, live=f"127.0.0.1:{source.port}", robot="aliengo")
+    writer = rollout_writer.RolloutWriter(0.02, JOINTS, live=f"127.0.0.1:{source.port}", robot="aliengo")
     yield writer
     writer.close()
 
@@ -161,7 +163,7 @@ def test_bad_packets_are_counted_and_change_nothing(source, writer):
 
 
 def test_states_of_another_robot_are_left_out_and_a_sentence_says_why(source):
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, live=f"127.0.0.1:{source.port}", robot="a1")
+    writer = rollout_writer.RolloutWriter(0.02, JOINTS, live=f"127.0.0.1:{source.port}", robot="a1")
     write(writer)
     writer.close()
     assert source.receive(0.2) is None
@@ -182,7 +184,7 @@ def test_a_listener_that_starts_late_reads_the_next_header(source, writer, monke
 
 def test_what_is_streamed_is_what_is_recorded(source, tmp_path):
     path = tmp_path / "both.rollout"
-    writer = rollout_writer.RolloutWriter(0.02, JOINT_NAMES, str(path), f"127.0.0.1:{source.port}")
+    writer = rollout_writer.RolloutWriter(0.02, JOINTS, str(path), f"127.0.0.1:{source.port}")
     write(writer, 0.7)
     writer.close()
     live, recorded = source.receive(1.0), read_recording(path)
@@ -191,7 +193,7 @@ def test_what_is_streamed_is_what_is_recorded(source, tmp_path):
 
 
 def test_a_response_belongs_to_the_newest_state_that_the_controller_can_have_seen():
-    comparison = PlaybackComparison(JOINT_NAMES)
+    comparison = PlaybackComparison(JOINTS)
     comparison.played(np.zeros(12), 0)
     comparison.played(np.ones(12), 20 * MILLISECOND)
     comparison.received(np.full(12, 0.5), 20 * MILLISECOND + 1000)  # was on its way when the second state came
@@ -204,7 +206,7 @@ def test_a_response_belongs_to_the_newest_state_that_the_controller_can_have_see
 
 
 def test_damping_and_unknown_targets_are_not_compared():
-    comparison = PlaybackComparison(JOINT_NAMES)
+    comparison = PlaybackComparison(JOINTS)
     comparison.played(np.full(12, np.nan), 0)
     comparison.received(np.zeros(12), 10 * MILLISECOND)
     comparison.played(np.zeros(12), 20 * MILLISECOND)
