@@ -43,17 +43,18 @@ def root_mean_square(values: Array) -> float | None:
     return float(np.sqrt(np.mean(np.square(known)))) if known.size else None
 
 
+def mode_spans(run: Run) -> list[tuple[str, float, float]]:
+    """Return each mode with its begin and end [s] by the robot's clock; the last ends with the recording."""
+    end = max(float(part.received[-1]) for part in (run.joints, run.imu))
+    times = run.by_robots_clock(np.append(run.mode.received, end)).tolist()
+    return list(zip(run.mode.modes, times, times[1:], strict=False))
+
+
 def mode_times(run: Run) -> dict[str, float]:
-    """Return the time [s] by the robot's clock in each mode, in the order of first appearance; the last mode lasts to
-    the end of the recording.
-    """
-    if not run.mode.modes:
-        return {}
-    end = max(float(part.received[-1]) for part in (run.joints, run.imu) if len(part.received))
-    changes = run.by_robots_clock(np.append(run.mode.received, end))
+    """Return the time [s] by the robot's clock in each mode, in the order of first appearance."""
     total: dict[str, float] = {}
-    for mode, lasted in zip(run.mode.modes, np.diff(changes).tolist(), strict=True):
-        total[mode] = total.get(mode, 0.0) + max(lasted, 0.0)
+    for mode, begin, end in mode_spans(run):
+        total[mode] = total.get(mode, 0.0) + max(end - begin, 0.0)
     return total
 
 

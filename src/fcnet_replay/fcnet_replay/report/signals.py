@@ -16,6 +16,7 @@ from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_replay.metrics import mode_spans
 from fcnet_replay.run import Run, newest
 
 TIME = "time [s]"
@@ -172,12 +173,9 @@ class Signals:
 
     def mode_spans(self) -> dict[str, Array]:
         """Return the spans (M, 2) [s] of each mode, in the order of first appearance."""
-        mode = self.run.mode
-        begins = np.clip(self.at(self.run.by_robots_clock(mode.received)), 0.0, self.seconds)
-        ends = np.append(begins, self.seconds)[1:]
-        found: dict[str, list[tuple[float, float]]] = {}
-        for name, begin, end in zip(mode.modes, begins.tolist(), ends.tolist(), strict=True):
-            found.setdefault(name, []).append((begin, end))
+        found: dict[str, list[Array]] = {}
+        for name, begin, end in mode_spans(self.run):
+            found.setdefault(name, []).append(np.clip(self.at(np.array([begin, end])), 0.0, self.seconds))
         return {name: np.array(spans) for name, spans in found.items()}
 
 
