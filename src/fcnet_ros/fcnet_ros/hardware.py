@@ -17,7 +17,6 @@ from builtin_interfaces.msg import Time
 from rclpy.node import Node
 from rosgraph_msgs.msg import Clock
 
-from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import RefusedCommandError
 from fcnet_core.names import MOTORS, SECOND
 from fcnet_core.observation import SensorReading, TrunkPose
@@ -27,7 +26,7 @@ from fcnet_ros.health import LoopStatistics
 from fcnet_ros.parameters import RecorderParameters, parameter
 from fcnet_ros.program import RecorderGate
 from fcnet_ros.state_messages import StatePublisher
-from fcnet_ros.targets import WAY, WAYS
+from fcnet_ros.targets import WAY, WAYS, JointCommand
 from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, ODOM
 
 CLOCK_PERIOD = SECOND // 50  # [ns] between two messages on /clock

@@ -15,7 +15,6 @@ from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
 from rclpy.parameter import Parameter
 
-from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import FcnetError
 from fcnet_core.urdf import robot_urdf
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
@@ -23,7 +22,7 @@ from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rat
 from fcnet_ros.local_socket import LocalTargets, socket_name
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
-from fcnet_ros.targets import DdsTargets, Gains, TargetValidator
+from fcnet_ros.targets import DdsTargets, Gains, JointCommand, TargetValidator
 from fcnet_ros.topics import (
     JOINT_GAINS,
     ROBOT_DESCRIPTION,

@@ -9,13 +9,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rclpy.node import Node
 
-from fcnet_core.control.limiter import JointCommand
 from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_ros.serialized import MAX_SIZE
+
+if TYPE_CHECKING:
+    from fcnet_ros.targets import JointCommand
 
 MAX_CONNECTIONS = 8
 MAX_PACKETS = 64  # read from a connection in one cycle

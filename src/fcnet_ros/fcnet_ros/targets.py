@@ -14,6 +14,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import Meta
 from rclpy.duration import Duration
 from rclpy.node import Node
@@ -21,7 +22,6 @@ from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayou
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.arrays import Array
-from fcnet_core.control.limiter import JointCommand, joint_targets
 from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
@@ -36,6 +36,59 @@ STAMP_TOLERANCE = SECOND // 2  # [ns] between a message's stamp and this compute
 MAX_SOURCES = 64  # senders whose stamps are stored, each for as long as an old stamp would be accepted
 CLOCK_DRIFT = 0.01  # [s/s] rate at which the shortest delay grows, as a clock may be adjusted
 MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
+
+
+@dataclass(frozen=True)
+class JointCommand:
+    """A command for all joints.
+
+    targets: positions (N,) [rad] of the robot's joints, or None to damp; received: time of arrival [s, time.monotonic];
+    source: the sender; stamp: the sender's time [ns].
+    """
+
+    targets: Array | None
+    received: float
+    source: str
+    stamp: int = 0
+
+
+def joint_targets(
+    joints: Sequence[str],
+    names: Sequence[str],
+    positions: npt.ArrayLike,
+    velocities: npt.ArrayLike,
+    efforts: npt.ArrayLike,
+) -> Array | None:
+    """Return the position targets (N,) [rad] of a robot's `joints` from a point that has them as `names`, in any order.
+
+    Return None for velocities of zero without positions, which mean "damp". Raises RefusedCommandError.
+    """
+    order = _order(joints, names)
+    positions, velocities = np.asarray(positions, dtype=np.float64), np.asarray(velocities)
+    if np.any(velocities) or np.any(efforts):
+        raise RefusedCommandError("this robot follows positions only; leave velocities and effort empty or zero")
+    if not positions.size and velocities.size == len(joints):
+        return None
+    if positions.size != len(joints):
+        raise RefusedCommandError(
+            f"the point has {positions.size or 'no'} positions for {len(joints)} joints; send one for each, or a "
+            "velocity of 0 for each to damp"
+        )
+    targets = positions[order]
+    if not np.isfinite(targets).all():
+        joint = joints[int(np.flatnonzero(~np.isfinite(targets))[0])]
+        raise RefusedCommandError(f"the position of {joint} is not a finite number; send finite positions")
+    return targets
+
+
+def _order(joints: Sequence[str], names: Sequence[str]) -> slice | list[int]:
+    if names == joints:
+        return slice(None)
+    missing, unknown = sorted(set(joints) - set(names)), sorted(set(names) - set(joints))
+    if missing or unknown or len(names) != len(joints):
+        found = f"missing {missing}, unknown {unknown}" if missing or unknown else "a joint is named twice"
+        raise RefusedCommandError(f"the joints must be {', '.join(joints)}, each once, in any order; {found}")
+    return [list(names).index(joint) for joint in joints]
 
 
 class TargetsMessage(NamedTuple):

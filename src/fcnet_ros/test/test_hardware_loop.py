@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from ros_harness import wait_until
 
-from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import RefusedCommandError
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, Status
 from fcnet_ros.health import OK
+from fcnet_ros.targets import JointCommand
 
 DAMP = JointCommand(None, 0.0, "")
 

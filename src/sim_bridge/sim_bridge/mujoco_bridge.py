@@ -13,7 +13,6 @@ from typing import cast
 
 from rclpy.node import Node
 
-from fcnet_core.control.limiter import JointCommand
 from fcnet_core.control.timing import LATEST
 from fcnet_core.names import PUSH, SECOND, SIMULATION, HealthKey, Request
 from fcnet_core.observation import SensorReading, TrunkPose
@@ -21,6 +20,7 @@ from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
+from fcnet_ros.targets import JointCommand
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain

@@ -16,7 +16,6 @@ import numpy.typing as npt
 from rclpy.node import Node
 from sensor_msgs.msg import Joy
 
-from fcnet_core.control.limiter import JointCommand
 from fcnet_core.errors import FcnetError, ParameterError
 from fcnet_core.names import BUTTONS, HealthKey, Request
 from fcnet_core.remote import load_remote_map
@@ -26,6 +25,7 @@ from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
 from fcnet_ros.parameters import SIM_TIME
 from fcnet_ros.program import SWITCH_INTERVAL
+from fcnet_ros.targets import JointCommand
 from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcnet_core.control.limiter import joint_targets
 from fcnet_core.errors import RefusedCommandError
+from fcnet_ros.targets import joint_targets
 
 JOINTS = ("left_knee", "right_knee", "tail")
 POSITIONS = [0.1, 0.2, 0.3]
