@@ -1,22 +1,27 @@
-"""Robots with other joints than a quadruped of 12: bags, runs, reports and data sets."""
+"""Robots of other joints than a quadruped of 12, and policies of other rates than 50 Hz: bags, reports, data sets."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_bag import MadeBag, stood_before
+from msgspec import structs
 from page_reader import PageReader
 
 from fcnet_core.errors import ReplayError
 from fcnet_core.learning.dataset import Dataset
+from fcnet_core.model_file import save_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.report.page import page
+from fcnet_replay.run import NO_STEPS
+from fcnet_replay.steps import extract_steps
 
 ROBOTS = Path(__file__).parents[3] / "fcnet_core" / "test" / "shared" / "robots"
 ERROR = 0.01  # [rad]
@@ -58,6 +63,21 @@ def test_its_report_has_legs_and_contacts_if_the_robot_has_legs(other, bag) -> N
     assert {"Gait and contacts", "Height and attitude", "power [W]"} <= set(words)
     assert ("Playback" in words) == ("duty" in words) == ("height [m]" in words) == bool(other.legs)
     assert {name.removesuffix("_joint").replace("_", " ") for name in other.joint_names} <= set(words)
+
+
+@pytest.mark.parametrize("rate", [30.0, 100.0])
+def test_a_policy_of_another_rate_is_replayed_and_its_steps_are_inferred(model, robot, tmp_path, rate) -> None:
+    interface = structs.replace(model.card.interface, rate=rate)
+    other = replace(model, card=structs.replace(model.card, interface=interface))
+    save_model(other, tmp_path / "other.safetensors")
+    bag = MadeBag(other, robot, edit=lambda messages: stood_before(messages, 1 / rate)).write(tmp_path / "walk")
+    error = evaluate_bag(bag, [tmp_path / "other.safetensors"], "aliengo").figures["policies"]["A"]["action_error_rad"]
+    assert error["agrees"] and error["steps"] == 4 * rate - 1
+    run = read_run(open_bag(bag), joint_names=robot.joint_names)
+    inferred = extract_steps(replace(run, steps=NO_STEPS), other.command_shaper())
+    assert len(inferred) == len(run.steps.cold) and inferred.phase_known.all()
+    written = dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo", rate=rate), lambda _line: None)
+    assert written.steps == len(inferred)
 
 
 def test_its_walk_becomes_a_data_set_of_its_own_size(other, bag, tmp_path) -> None:

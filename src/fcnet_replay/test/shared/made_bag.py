@@ -138,10 +138,10 @@ class MadeBag:
         return self.robot.stand_pose + 0.1 * np.sin(phase), 0.1 * 2 * np.pi * 2.5 * np.cos(phase)
 
 
-def stood_before(messages: Messages) -> Messages:
+def stood_before(messages: Messages, period: float = 0.02) -> Messages:
     """An edit: the mode as a controller publishes it, standing, and walking just after the policy's first target."""
     others = [entry for entry in messages if entry[1] != MODE]
-    return [(-0.01, MODE, text(Mode.STANDING.value)), (0.024, MODE, text(Mode.WALKING.value)), *others]
+    return [(-0.01, MODE, text(Mode.STANDING.value)), (period + 0.004, MODE, text(Mode.WALKING.value)), *others]
 
 
 def message(kind: str, values: Mapping[str, Any]) -> Any:
