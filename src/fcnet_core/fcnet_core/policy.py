@@ -131,12 +131,14 @@ class LoadedPolicy:
         self.batch = batch
         self.runtime = runtime
         self._interval = model.card.reset_interval
-        self._checks = _Checks(model, () if batch is None else (batch,))
+        leading = () if batch is None else (batch,)
+        spec = model.card.config.observation_spec
+        self._inputs = {name: ((*leading, *array.shape), np.dtype(array.dtype)) for name, array in spec.items()}
         # Shape of observations that go straight to the compiled step. None if steps may need a reset first, because a
         # step that fails must not reset.
         compiled = isinstance(runtime, CompiledRuntime) and self._interval is None and batch is None
         self._shape = (model.card.config.observation,) if compiled else None
-        self._steps = np.zeros(() if batch is None else batch, dtype=np.int64)  # since the reset of each robot
+        self._steps = np.zeros(leading, dtype=np.int64)  # since the reset of each robot
 
     @property
     def state(self) -> dict[str, npt.NDArray[Any]]:
@@ -188,7 +190,7 @@ class LoadedPolicy:
             and observation.flags.c_contiguous
         ):
             return self.runtime.step(observation)
-        checked = self._checks.of(observation)
+        checked = self._checked(observation)
         if self._interval is not None:
             full = self._steps == self._interval
             if full.any():
@@ -200,42 +202,18 @@ class LoadedPolicy:
 
     def warm_up(self) -> None:
         """Run some steps, which compile code and fill caches, then reset."""
-        nothing = self._checks.zeros()
+        zeros = {name: np.zeros(*kind) for name, kind in self._inputs.items()}
         for _ in range(20):
-            self.step(nothing)
+            self.step(zeros if len(zeros) > 1 else next(iter(zeros.values())))
         self.reset()
 
-
-class _Checks:
-    """Checks observations for shape and finite values before they reach a memory."""
-
-    def __init__(self, model: PolicyModel, leading: tuple[int, ...]) -> None:
-        spec = model.card.config.observation_spec
-        self._arrays = {name: ((*leading, *array.shape), np.dtype(array.dtype)) for name, array in spec.items()}
-        self._only = next(iter(self._arrays.values())) if len(self._arrays) == 1 else None
-        vector = self._only is not None and len(self._only[0]) == 1 and self._only[1] == SINGLE
-        self._zero_vector: Single | None = np.zeros(*self._only) if self._only and vector else None
-
-    def zeros(self) -> Observation:
-        arrays = {name: np.zeros(shape, dtype) for name, (shape, dtype) in self._arrays.items()}
-        return arrays if self._only is None else next(iter(arrays.values()))
-
-    def of(self, observation: AnyObservation) -> Observation:
-        nothing = self._zero_vector
-        if (
-            nothing is not None
-            and type(observation) is np.ndarray
-            and observation.dtype is SINGLE
-            and observation.shape == nothing.shape
-            and observation.flags.c_contiguous
-            and observation.dot(nothing) == 0.0  # NaN if an entry is not finite; takes a third of isfinite's time
-        ):
-            return observation
-        if self._only is not None:
-            return finite_observation(cast(npt.ArrayLike, observation), *self._only)
-        if not isinstance(observation, Mapping) or observation.keys() != self._arrays.keys():
-            raise ValueError(f"the policy expects a mapping with the observations {', '.join(self._arrays)}")
-        return {name: finite_observation(observation[name], *kind) for name, kind in self._arrays.items()}
+    def _checked(self, observation: AnyObservation) -> Observation:
+        """Return the observation with its shapes and types. Raises ValueError or NonFiniteObservation."""
+        if len(self._inputs) == 1:
+            return finite_observation(cast(npt.ArrayLike, observation), *next(iter(self._inputs.values())))
+        if not isinstance(observation, Mapping) or observation.keys() != self._inputs.keys():
+            raise ValueError(f"the policy expects a mapping with the observations {', '.join(self._inputs)}")
+        return {name: finite_observation(observation[name], *kind) for name, kind in self._inputs.items()}
 
 
 def load_policy(

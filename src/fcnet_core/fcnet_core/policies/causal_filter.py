@@ -1,5 +1,5 @@
-"""Causal filters of every channel in PyTorch, y_t = sum_tau h[tau] x_{t - tau} for x (B, T, d) and h (n, d), with
-gradients written by hand: tap by tap in compiled code, for windows up to about 256 steps, or by FFT.
+"""Causal filters of every channel in PyTorch, y_t = sum_tau h[tau] x_{t - tau} for x (B, T, d) and h (n, d): on a
+processor tap by tap in compiled code, for windows up to 256 steps, otherwise by FFT.
 """
 
 from __future__ import annotations
@@ -14,15 +14,18 @@ from torch import Tensor
 
 from fcnet_core.arrays import Floats
 
-CHANNELS = 32  # transformed together on a processor
 DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster than by FFT: 4 to 5 times at 64 steps
 
 
 def causal_filter(x: Tensor, h: Tensor) -> Tensor:
     """Return y (B, T, d) for x (B, T, d) and h (n, d), n <= T, of one type, with gradients for both."""
-    direct = h.shape[0] <= DIRECT_WINDOW and x.device.type == "cpu"
-    y: Tensor = (DirectFilter if direct else SpectralFilter).apply(x, h)
-    return y
+    if h.shape[0] <= DIRECT_WINDOW and x.device.type == "cpu":
+        y: Tensor = DirectFilter.apply(x, h)
+        return y
+    steps = x.shape[1]
+    length = fast_transform_length(steps + h.shape[0] - 1)  # linear: long enough for x and h together
+    spectrum = torch.fft.rfft(x.transpose(1, 2), n=length) * torch.fft.rfft(h.T, n=length)  # (B, d, modes)
+    return torch.fft.irfft(spectrum, n=length)[..., :steps].transpose(1, 2)
 
 
 class DirectFilter(torch.autograd.Function):
@@ -40,48 +43,6 @@ class DirectFilter(torch.autograd.Function):
         x, h = ctx.saved_tensors
         for_x, for_h = filter_gradients(x.numpy(), h.numpy(), gradient.contiguous().numpy())
         return torch.from_numpy(for_x), torch.from_numpy(for_h)
-
-
-class SpectralFilter(torch.autograd.Function):
-    """The same filter, n <= T, by real FFTs along T.
-
-    The backward pass is written by hand: it keeps x and h alone and needs three transforms, where differentiating
-    through the transforms would keep every spectrum. A processor takes CHANNELS at a time, whose spectra fit its cache:
-    a quarter less time at n = 1024, and a third of the memory.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, h: Tensor) -> Tensor:
-        """Filter; linear, because the transform is long enough for x and h together."""
-        ctx.save_for_backward(x, h)
-        steps, length = x.shape[1], fast_transform_length(x.shape[1] + h.shape[0] - 1)
-        y = torch.empty_like(x)
-        for some in channel_slices(x):
-            spectrum = torch.fft.rfft(x[..., some].transpose(1, 2), n=length)  # (B, channels, modes)
-            spectrum *= torch.fft.rfft(h[:, some].T, n=length)
-            y[..., some] = torch.fft.irfft(spectrum, n=length)[..., :steps].transpose(1, 2)
-        return y
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Correlate the gradient with h (for x) and with x (for h)."""
-        x, h = ctx.saved_tensors
-        steps, window = x.shape[1], h.shape[0]
-        length = fast_transform_length(steps + window - 1)
-        for_x, for_h = torch.empty_like(x), torch.empty_like(h)
-        for some in channel_slices(x):
-            spectrum = torch.fft.rfft(gradient[..., some].transpose(1, 2), n=length)
-            product = (torch.fft.rfft(x[..., some].transpose(1, 2), n=length).conj() * spectrum).sum(0)
-            for_h[:, some] = torch.fft.irfft(product, n=length)[:, :window].T
-            spectrum *= torch.fft.rfft(h[:, some].T, n=length).conj()
-            for_x[..., some] = torch.fft.irfft(spectrum, n=length)[..., :steps].transpose(1, 2)
-        return for_x, for_h
-
-
-def channel_slices(x: Tensor) -> list[slice]:
-    """The channels of x (..., d) that are transformed together."""
-    size = CHANNELS if x.device.type == "cpu" else x.shape[-1]
-    return [slice(start, start + size) for start in range(0, x.shape[-1], size)]
 
 
 def fast_transform_length(least: int) -> int:

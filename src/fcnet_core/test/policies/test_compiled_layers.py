@@ -1,7 +1,8 @@
-"""Compiled products of matrices and vectors of any size are NumPy's, and no code outlives its source."""
+"""Compiled layers of any size are NumPy's to float32 rounding, and no code outlives its source."""
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -10,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numba import njit
 
 import fcnet_core
 from fcnet_core.model_file import save_model
-from fcnet_core.policies.compiled_layers import linear, stored
+from fcnet_core.policies.compiled_layers import exponential, gelu, gelu_tanh, linear, stored
 
 LOAD = """
 from fcnet_core.model_file import load_model
@@ -54,3 +56,38 @@ def test_a_step_that_was_compiled_before_a_layer_changed_is_not_used_any_more(sm
     with (package / "policies" / file).open("a") as changed:
         changed.write("# another layer\n")
     assert compiled() == 2
+
+
+def applied(activation, x: np.ndarray) -> np.ndarray:
+    y = x.copy()
+    activation(y)
+    return y
+
+
+@njit
+def exponentials(x):
+    y = np.empty_like(x)
+    for i in range(x.size):
+        y[i] = exponential(x[i])
+    return y
+
+
+def test_gelu_is_exact_to_float32_rounding_from_minus_ten_to_ten() -> None:
+    x = np.linspace(-10, 10, 100_001, dtype=np.float32)
+    exact = np.array([value * 0.5 * (1 + math.erf(value / math.sqrt(2))) for value in x.astype(float)])
+    assert (np.abs(applied(gelu, x) - exact) / np.maximum(1.0, np.abs(x))).max() < 3e-7
+
+
+def test_gelu_tanh_is_exact_to_float32_rounding_at_any_size() -> None:
+    x = np.concatenate([np.linspace(-10, 10, 100_001), [-1e6, -300.0, 300.0, 1e6]]).astype(np.float32)
+    wide = x.astype(float)
+    exact = wide / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)))
+    assert (np.abs(applied(gelu_tanh, x) - exact) / np.maximum(1.0, np.abs(wide))).max() < 3e-7
+
+
+def test_the_exponential_is_exact_to_float32_rounding_of_its_argument() -> None:
+    x = np.linspace(-87, 87, 200_001, dtype=np.float32)
+    error = np.abs(exponentials(x) / np.exp(x.astype(float)) - 1)
+    assert (error / (1 + np.abs(x))).max() < 1.5e-7
+    assert exponentials(np.array([-1e30, -1e3], dtype=np.float32)).max() < 1e-37
+    assert exponentials(np.zeros(1, dtype=np.float32))[0] == 1.0

@@ -9,8 +9,8 @@ import pytest
 import torch
 from golden import read_arrays
 
-from fcnet_core.policies import causal_filter
-from fcnet_core.policies.causal_filter import DirectFilter, SpectralFilter, fast_transform_length
+from fcnet_core.policies import causal_filter, policy_type
+from fcnet_core.policies.causal_filter import fast_transform_length
 from fcnet_core.policies.fcnet import FCNetConfig, spectral
 from fcnet_core.policies.fcnet.network import FourierControllerNetwork
 
@@ -24,11 +24,14 @@ def golden() -> dict[str, torch.Tensor]:
 
 
 @pytest.fixture(params=["direct", "spectral"])
-def network(
-    request: pytest.FixtureRequest, golden: dict[str, torch.Tensor], monkeypatch: pytest.MonkeyPatch
-) -> FourierControllerNetwork:
-    """The published network's weights, with either form of the filter."""
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both forms of the filter."""
     monkeypatch.setattr(causal_filter, "DIRECT_WINDOW", 256 if request.param == "direct" else 0)
+
+
+@pytest.fixture
+def network(form: None, golden: dict[str, torch.Tensor]) -> FourierControllerNetwork:
+    """The published network's weights."""
     network = FourierControllerNetwork(FCNetConfig(**dict(zip(SIZES, golden["cfg"].tolist(), strict=False))))
     network.load_state_dict({name[2:]: array for name, array in golden.items() if name.startswith("w/")})
     return network
@@ -47,16 +50,12 @@ def test_the_legged_configuration_has_the_papers_number_of_parameters() -> None:
     assert shapes == FCNetConfig().weight_shapes()
 
 
-def test_outputs_match_the_published_network(
+def test_outputs_and_gradients_match_the_published_network(
     network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
 ) -> None:
-    torch.testing.assert_close(network(golden["par/obs"])[0], golden["par/out"], atol=2e-6, rtol=0)
-
-
-def test_gradients_match_the_published_network(
-    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
-) -> None:
-    loss = (network(golden["par/obs"])[0] - golden["par/target"]).square().mean()
+    output, _ = network(golden["par/obs"])
+    torch.testing.assert_close(output, golden["par/out"], atol=2e-6, rtol=0)
+    loss = (output - golden["par/target"]).square().mean()
     torch.testing.assert_close(loss, golden["par/loss"], atol=1e-6, rtol=0)
     loss.backward()
     for name, parameter in network.named_parameters():
@@ -80,24 +79,57 @@ def test_the_kernel_is_that_of_the_mathematics() -> None:
     np.testing.assert_allclose(layer.csc.kernel().detach().numpy(), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize("form", [DirectFilter, SpectralFilter])
 @pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (6, 37), (7, 8), (19, 40)])
-def test_both_filters_are_a_causal_convolution(form: type[torch.autograd.Function], window: int, steps: int) -> None:
+def test_both_filters_are_a_causal_convolution(form: None, window: int, steps: int) -> None:
     x, h = random_filter(window, steps)
     expected = torch.zeros_like(x)
     for delay in range(window):
         expected[:, delay:] += h[delay] * x[:, : steps - delay]
-    torch.testing.assert_close(form.apply(x, h), expected)
+    torch.testing.assert_close(causal_filter.causal_filter(x, h), expected)
 
 
-@pytest.mark.parametrize("form", [DirectFilter, SpectralFilter])
 @pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (5, 12), (9, 14)])
-def test_both_filters_own_gradients_are_right(form: type[torch.autograd.Function], window: int, steps: int) -> None:
+def test_gradients_of_both_filters_are_right(form: None, window: int, steps: int) -> None:
     x, h = random_filter(window, steps)
-    assert torch.autograd.gradcheck(form.apply, (x.requires_grad_(), h.requires_grad_()))
+    assert torch.autograd.gradcheck(causal_filter.causal_filter, (x.requires_grad_(), h.requires_grad_()))
 
 
 @pytest.mark.parametrize(("least", "length"), [(1, 2), (191, 192), (193, 200), (127, 128), (257, 270), (1087, 1152)])
 def test_transform_lengths_are_even_and_smooth(least: int, length: int) -> None:
     assert fast_transform_length(least) <= length
     assert fast_transform_length(least) >= least
+
+
+@pytest.mark.parametrize("name", ["small_a", "legged_a"])
+def test_the_tables_are_the_published_ones(name) -> None:
+    arrays = read_arrays(GOLDEN.with_name(f"{name}.xz"))
+    table, row = arrays["const/dft_W"][0, :, 0], arrays["const/idft_exps"]
+    modes, window = table.shape[0], table.shape[1] - 1
+    ours = spectral.phase_table(window, modes)
+    np.testing.assert_allclose(np.stack([ours.real, ours.imag], -1), table[:, :window], atol=5e-6)
+    ours = spectral.inverse_dft_last(window, modes)
+    np.testing.assert_allclose(np.stack([ours.real, ours.imag], -1), row, atol=1e-7)
+
+
+@pytest.mark.parametrize(("window", "modes"), [(64, 10), (20, 5), (7, 4), (8, 4), (1, 1), (2, 1)])
+def test_filter_sliding_dft_and_the_papers_definition_agree(window, modes) -> None:
+    rng = np.random.default_rng(window)
+    weights, x = rng.standard_normal((modes, modes, 3, 2)), rng.standard_normal((3 * window + 2, 3))
+    padded = np.concatenate([np.zeros((window, 3)), x])
+    rotation = np.exp(2j * np.pi * np.arange(modes) / window)[:, None]
+    folded = spectral.folded_weights(weights, window)
+    spectrum, h = np.zeros((modes, 3), dtype=complex), spectral.kernel(folded, window)
+    for step in range(len(x)):
+        past = padded[step + 1 : step + 1 + window]
+        spectrum = rotation * (spectrum + x[step] - padded[step])
+        np.testing.assert_allclose(spectrum, np.fft.fft(past, axis=0)[:modes], atol=1e-10)
+        mixed = np.einsum("kd,kld->ld", spectrum, weights[..., 0] + 1j * weights[..., 1])
+        expected = (spectral.inverse_dft_last(window, modes) @ mixed).real
+        np.testing.assert_allclose(np.einsum("kd,kd->d", folded, spectrum).real, expected, atol=1e-10)
+        np.testing.assert_allclose(np.einsum("td,td->d", h, past[::-1]), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("sizes", [{"layers": 0}, {"hidden": -1}, {"window": 2.5}, {"modes": True}, {"modes": 33}])
+def test_sizes_that_cannot_be_are_refused(sizes) -> None:
+    with pytest.raises(ValueError, match=next(iter(sizes))):
+        policy_type("fcnet").config_from(sizes)

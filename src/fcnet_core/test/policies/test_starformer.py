@@ -196,14 +196,6 @@ def test_the_image_form_matches_the_published_network(path) -> None:
     check_gradients(arrays, IMAGE, network)
 
 
-@every_vector
-def test_a_prefix_has_the_published_actions(path) -> None:
-    arrays, model = published_model(path)
-    with torch.no_grad():
-        output, _ = load_network(model)(torch.from_numpy(arrays["observation"])[:, : int(arrays["prefix"])])
-    np.testing.assert_allclose(np.tanh(output), arrays["action_pred_prefix"], atol=SINGLE, rtol=0)
-
-
 @every_form("starformer")
 @every_vector
 def test_every_form_steps_the_published_network(path, form) -> None:
