@@ -92,7 +92,9 @@ class TrainJob:
         with suppress(FcnetError):  # without a checkpoint only divergence is reported
             imitation.trainer.run(report=lambda _progress: None, stop=lambda: False)
             model = imitation.policy(f"study, {self.name}")
-            model = replace(model, card=changed(model.card, envelope=envelope))
+            commands = changed(model.card.interface.commands, envelope=envelope)
+            interface = changed(model.card.interface, commands=commands)
+            model = replace(model, card=changed(model.card, interface=interface))
         seconds = time.process_time() - started
         trained = Trained(
             variant=self.variant,

@@ -86,7 +86,7 @@ def load_controller(
     check_robot(model, robot)
     rate = given.control_rate or model.card.interface.rate
     limiter, policy = JointLimiter(robot, 1.0 / rate), load_policy(model, given.runtime)
-    runner = PolicyRunner(policy, model.command_shaper(), limiter, partial(statistics.add, "step"))
+    runner = PolicyRunner(policy, model.card.interface, limiter, partial(statistics.add, "step"))
     policy.warm_up()  # before the robot depends on it
     durations = (given.stand_up_time, given.lie_down_time, given.cmd_vel_timeout, given.state_timeout)
     controller = Controller(robot, state, runner, *durations, given.follows_targets)

@@ -34,7 +34,7 @@ from fcnet_core.hub import hub_model, is_hub
 from fcnet_core.observation import ROBOT_SIGNALS, JointTargets, PolicyInterface, vector_interface, velocity_interface
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.normalisation import Normalisation, scale_shapes
-from fcnet_core.robot import NO_GAIT, Robot
+from fcnet_core.robot import Robot
 
 FORMAT_VERSIONS = (1, 2)
 METADATA_ENTRY = "fcnet"
@@ -213,9 +213,7 @@ class PolicyModel:
 
     def command_shaper(self, batch: int = 1) -> CommandShaper:
         """Return a CommandShaper of this policy for `batch` robots, at its rate."""
-        at = self.card.interface
-        commands = at.commands
-        return CommandShaper(commands.ranges, commands.gait or NO_GAIT, 1.0 / at.rate, batch, commands.envelope)
+        return CommandShaper.of(self.card.interface, batch)
 
     @property
     def half(self) -> bool:

@@ -35,11 +35,10 @@ class Policy(Protocol):
     def reset(self, mask: Mask | None = None) -> None:
         """Forget every past observation (a cold start) of the robots in `mask` (batch,), or of all robots."""
 
-    def step(self, observation: Single) -> Single:
-        """Return the action for an observation, in a new array.
+    def step(self, observation: Any) -> Single:
+        """Return the action for an observation, in a new array; both as in the interface of the policy's model.
 
-        On a robot: joint position targets (..., N) [rad] in the order of its joints. Raises NonFiniteObservation, with
-        the memory unchanged, if an entry is NaN or infinite.
+        Raises NonFiniteObservation, with the memory unchanged, if an entry is NaN or infinite.
         """
 
 
@@ -47,8 +46,6 @@ class Runtime(Policy, Protocol):
     """One step of an architecture, with its memory. LoadedPolicy checks observations before, except that a
     CompiledRuntime itself checks whether one vector is finite.
     """
-
-    def step(self, observation: Any) -> Single: ...
 
     @property
     def state(self) -> PolicyState:

@@ -123,7 +123,7 @@ class Velocities:
 def velocities(run: Run) -> Velocities:
     """Commanded and measured velocities at the recorded steps of a policy, else all the time."""
     if len(run.steps.target_stamp):
-        time, commanded = run.steps.target_stamp, run.steps.command[:, :3]
+        time, commanded = run.steps.target_stamp, run.steps.setpoint[:, :3]
     else:
         first = run.joints.stamp.min()
         time = np.arange(first, first + min(np.ptp(run.joints.stamp), LONGEST), GRID)

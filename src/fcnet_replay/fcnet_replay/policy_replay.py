@@ -123,13 +123,13 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
             memory.lose()
     known = steps.usable & (np.cumsum(cold) <= MOST_STARTS)
     taken, cold = steps.chosen(known), cold[known]
-    last, period = run.targets.position[taken.previous], run.period or 1.0 / model.card.interface.rate
+    period, states = run.period or 1.0 / model.card.interface.rate, run.state(taken.joints, taken.imu)
     return PolicyReplay(
         model,
         run.joint_names,
         steps.basis,
         time=run.targets.stamp[taken.target],
-        action=recorded_targets(model, robot, period, taken.observations(run), last, cold),
+        action=recorded_targets(model, robot, period, states, taken.known_before(run), cold),
         recorded=run.targets.position[taken.target],
         record=taken.record,
         cold=cold,
@@ -152,7 +152,7 @@ def walk_over_states(
     target = np.append(run.targets.position, np.full((1, len(run.joint_names)), np.nan), axis=0)
     recorded = target[steps.target]  # -1 is the row of the unknown
     limiter = JointLimiter(robot, 1.0 / rate)
-    runner = PolicyRunner(policy, model.command_shaper(), limiter)
+    runner = PolicyRunner(policy, model.card.interface, limiter)
     action = np.empty_like(recorded)
     for step, (joints, imu) in enumerate(zip(steps.joints.tolist(), steps.imu.tolist(), strict=True)):
         if steps.record.cold[step]:
@@ -160,7 +160,7 @@ def walk_over_states(
             limiter.start(run.joints.position[joints])
         elif feedback == "recorded" and np.isfinite(recorded[step - 1]).all():
             limiter.start(recorded[step - 1])
-        runner.repeat_command(steps.record.command[step])
+        runner.repeat_command(*steps.record.command(step))
         action[step] = runner.targets(run.state(joints, imu))
     return PolicyReplay(
         model,

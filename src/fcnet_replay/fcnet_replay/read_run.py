@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from fcnet_core import counted, names
 from fcnet_core.arrays import Array, Rows
-from fcnet_core.control.command import COMMAND_SIZE, CommandArbiter
+from fcnet_core.control.command import CommandArbiter
 from fcnet_core.errors import ReplayError
 from fcnet_core.names import Mode
-from fcnet_core.observation import SCALARS
+from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch, Problem
@@ -224,8 +224,9 @@ def _modes(arrays: Mapping[str, Array]) -> ModeRecord:
 def _steps(arrays: Mapping[str, Array]) -> StepRecord:
     if not arrays:
         return NO_STEPS
-    target, previous, joints, imu, cold = arrays["step"][:, : len(SCALARS)].T
-    return StepRecord(target, previous, joints, imu, cold > 0.5, arrays["step"][:, -COMMAND_SIZE:])
+    stamps, setpoint, clock = np.split(arrays["step"], [len(SCALARS), SIZE - 2], axis=1)
+    target, previous, joints, imu, cold = stamps.T
+    return StepRecord(target, previous, joints, imu, cold > 0.5, setpoint, clock[:, 0], clock[:, 1] > 0.5)
 
 
 def _setpoints(

@@ -13,11 +13,10 @@ from functools import cached_property
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask, Rows
-from fcnet_core.control.command import COMMAND_SIZE
 from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.errors import ReplayError
 from fcnet_core.observation import RobotState
-from fcnet_core.robot import Robot
+from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 
@@ -110,14 +109,20 @@ class OdometryRecord:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """N steps of the policy, see fcnet_core/observation.py: stamps (N,) [s] of messages, cold (N,), command (N, 16)."""
+    """N steps of a policy, see PolicyStep: stamps (N,) [s] of messages; cold, phase, walking (N,); setpoint (N, 9)."""
 
     target_stamp: Array
     previous_stamp: Array
     joints_stamp: Array
     imu_stamp: Array
     cold: Mask
-    command: Array
+    setpoint: Array
+    phase: Array
+    walking: Mask
+
+    def command(self, step: int) -> tuple[Array, float, bool]:
+        """Return setpoint (9,), phase and walking of a step."""
+        return self.setpoint[step], float(self.phase[step]), bool(self.walking[step])
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,8 @@ class ModeRecord:
 
 
 NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
-NO_STEPS = StepRecord(*(np.empty(0),) * 4, np.empty(0, dtype=np.bool_), np.empty((0, COMMAND_SIZE)))
+NO_FLAGS: Mask = np.empty(0, dtype=np.bool_)
+NO_STEPS = StepRecord(*(np.empty(0),) * 4, NO_FLAGS, np.empty((0, len(SETPOINT_FIELDS))), np.empty(0), NO_FLAGS)
 NO_MODES = ModeRecord(np.empty(0), ())
 
 

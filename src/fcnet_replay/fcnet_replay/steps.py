@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask, Rows
-from fcnet_core.control.command import COMMAND_SIZE, CommandShaper
-from fcnet_core.control.runner import observation_of
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.names import Mode
+from fcnet_core.observation import Known, ObservationBuilder, PolicyInterface
+from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_replay.run import STALE, Run, StepRecord, newest, same
 
 LARGEST = 1e6  # [rad, rad/s] larger numbers are damage
@@ -68,11 +69,17 @@ class Steps:
         rows: dict[str, Any] = {name: values[mask] for name, values in vars(self).items() if np.ndim(values)}
         return replace(self, record=record, **rows)
 
-    def observations(self, run: Run) -> npt.NDArray[np.float32]:
-        """Return the observations (K, 70) of the policy; all steps must be usable."""
-        return observation_of(
-            run.state(self.joints, self.imu), run.targets.position[self.previous], self.record.command
-        )
+    def known_before(self, run: Run) -> Known:
+        """Return what the runner knew before each step (K,), apart from outputs; all steps must be usable."""
+        last = run.targets.position[self.previous]
+        older = last if not len(last) else np.where(self.record.cold[:, None], last, np.roll(last, 1, axis=0))
+        return Known(self.record.setpoint, self.record.phase, self.record.walking, (last, older))
+
+    def observations(self, run: Run, interface: PolicyInterface) -> npt.NDArray[np.float32]:
+        """Return the observations (K, n) of a policy without terms that look back; all steps must be usable."""
+        builder = ObservationBuilder(interface, run.joint_names)
+        observations: npt.NDArray[np.float32] = builder.build(run.state(self.joints, self.imu), self.known_before(run))
+        return observations
 
 
 def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
@@ -83,7 +90,7 @@ def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
     joints, imu = same(run.joints.stamp, record.joints_stamp), same(run.imu.stamp, record.imu_stamp)
     target, previous = same(run.targets.stamp, record.target_stamp), same(run.targets.stamp, record.previous_stamp)
     known = (joints >= 0) & (imu >= 0) & (target >= 0) & (previous >= 0)
-    usable: Mask = known & (np.abs(record.command) < LARGEST).all(axis=1)
+    usable: Mask = known & (np.abs(record.setpoint) < LARGEST).all(axis=1) & np.isfinite(record.phase)
     for values, rows in (
         (run.joints.position, joints),
         (run.joints.velocity, joints),
@@ -116,8 +123,8 @@ def steps_over_states(run: Run, shaper: CommandShaper) -> Steps:
     """
     joints, imu, first = _state_rows(run, shaper.clock.period)
     time = run.joints.stamp[joints]
-    command = _commands(run.setpoints.at(run.joints.received[joints]), first, shaper)
-    record = StepRecord(time, np.full(len(time), np.nan), time, run.imu.stamp[imu], first, command)
+    commands = _commands(run.setpoints.at(run.joints.received[joints]), first, shaper)
+    record = StepRecord(time, np.full(len(time), np.nan), time, run.imu.stamp[imu], first, *commands)
     none, every = np.full(len(time), -1), np.ones(len(time), dtype=np.bool_)
     target = same(run.targets.stamp, time)
     return Steps("alone", record, joints, imu, target, none, np.zeros_like(none), every, every, every, every)
@@ -194,12 +201,12 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
     time, received, before = run.targets.stamp[row], run.targets.received[row], np.maximum(row - 1, 0)
     paused = np.diff(received, prepend=-np.inf) > PAUSE * period
     record = StepRecord(
-        target_stamp=time,
-        previous_stamp=run.targets.stamp[np.where(sent[before], before, row)],
-        joints_stamp=_seen(run.joints.stamp, time),
-        imu_stamp=_seen(run.imu.stamp, time),
-        cold=first | paused,
-        command=_commands(run.setpoints.at(received), first, shaper),
+        time,
+        run.targets.stamp[np.where(sent[before], before, row)],
+        _seen(run.joints.stamp, time),
+        _seen(run.imu.stamp, time),
+        first | paused,
+        *_commands(run.setpoints.at(received), first, shaper),
     )
     return record, started, whole
 
@@ -263,10 +270,12 @@ def _seen(stamps: Array, time: Array) -> Array:
     return np.where((rows >= 0) & (time - stamps[rows] <= STALE), stamps[rows], np.nan)
 
 
-def _commands(setpoints: Array, begins: Mask, shaper: CommandShaper) -> Array:
-    commands = np.empty((len(setpoints), COMMAND_SIZE))
+def _commands(setpoints: Array, begins: Mask, shaper: CommandShaper) -> tuple[Array, Array, Mask]:
+    """Return the shaped setpoints (K, 9), and phase and walking (K,) of the gait clock."""
+    shaped, phase, walking = np.empty((len(setpoints), len(SETPOINT_FIELDS))), np.empty(len(setpoints)), begins.copy()
     for step, cold in enumerate(begins.tolist()):
         if cold:
             shaper.reset()
-        commands[step] = shaper.step(setpoints[step])[0]
-    return commands
+        shaper.step(setpoints[step])
+        shaped[step], phase[step], walking[step] = shaper.setpoint[0], shaper.clock.phase[0], shaper.clock.walking[0]
+    return shaped, phase, walking

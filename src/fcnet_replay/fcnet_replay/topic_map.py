@@ -12,9 +12,10 @@ from msgspec import Meta, Struct, defstruct, structs
 
 from fcnet_core import names
 from fcnet_core.arrays import Array
+from fcnet_core.control.command import COMMAND_SIZE, setpoints_of
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import preset, read_settings
-from fcnet_core.observation import SIZE
+from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.rotation import xyzw_from_wxyz
 from fcnet_replay.bags.message_columns import Columns
 
@@ -27,11 +28,12 @@ AXES = "xyzw"
 class Quantity(NamedTuple):
     """A quantity of a record: its kind and the default path of its field; NaN if it is optional and missing.
 
-    kind: the number of values, or "joints" (one value for each), "quaternion", "mode" (a text as its index in MODES).
+    kind: the number of values, or "joints" (one value for each), "quaternion", "mode" (a text as its index in MODES),
+    "step" (the numbers of a PolicyStep).
     A path such as `motor_state[].q` is the q of every motor.
     """
 
-    kind: int | Literal["joints", "quaternion", "mode"]
+    kind: int | Literal["joints", "quaternion", "mode", "step"]
     path: str
     optional: bool = False
 
@@ -65,7 +67,7 @@ QUANTITIES: dict[str, dict[str, Quantity]] = {
     },
     names.CMD_POSE.name: {"height": Quantity(1, "position.z"), "orientation": Quantity("quaternion", "orientation")},
     "mode": {"mode": Quantity("mode", "data")},
-    "policy_step": {"step": Quantity(SIZE, "data")},
+    "policy_step": {"step": Quantity("step", "data")},
 }
 STAMPED = tuple(QUANTITIES)[:4]
 
@@ -96,6 +98,8 @@ class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
                 found |= {name: self.of_joints(columns, path, joints, quantity.optional)} if path else {}
             elif quantity.kind == "mode":
                 found[name] = _mode(columns, path)
+            elif quantity.kind == "step":
+                found[name] = _step(_numbers(columns, path))
             elif quantity.kind == "quaternion":
                 values = _vector(columns, path, 4)
                 found[name] = xyzw_from_wxyz(values) if self.quaternion == "wxyz" else values
@@ -196,6 +200,19 @@ def _mode(columns: Columns, path: str) -> Array:
     if len(texts) != 1 or texts[0] not in MODES:
         raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
     return np.full(len(columns.rows), float(MODES.index(texts[0])))
+
+
+def _step(values: Array) -> Array:
+    """Return the numbers (N, SIZE) of policy steps. Before version 0.2 their command had 16 numbers, in which sine and
+    cosine stand for the phase.
+    """
+    if values.shape[1] == len(SCALARS) + COMMAND_SIZE:
+        stamps, command = np.split(values, [len(SCALARS)], axis=1)
+        phase = np.arctan2(command[:, 8], command[:, 9]) / (2 * np.pi) % 1.0
+        return np.column_stack([stamps, setpoints_of(command), phase, command[:, 10]])
+    if values.shape[1] != SIZE:
+        raise ReplayError(f"they have {values.shape[1]} numbers, expected {SIZE}")
+    return values
 
 
 def _vector(columns: Columns, path: str, size: int, optional: bool = False) -> Array:

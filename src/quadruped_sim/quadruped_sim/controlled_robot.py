@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fcnet_core.arrays import Array
-from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.controller import STANDSTILL, Controller
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
-from fcnet_core.observation import RobotState
+from fcnet_core.observation import RobotState, velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.live_robot import LiveRobot
@@ -21,8 +20,8 @@ from quadruped_sim.physics.simulator import robot_state
 def controller_of(robot: Robot, state: RobotState, model: PolicyModel | None = None) -> Controller:
     """Return a controller with the period of the simulation; without a model it only stands up and lies down."""
     policy = load_policy(model) if model else None
-    shaper = model.command_shaper() if model else CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
-    return Controller(robot, state, PolicyRunner(policy, shaper, JointLimiter(robot, CONTROL_PERIOD)))
+    interface = model.card.interface if model else velocity_interface(robot, 1.0 / CONTROL_PERIOD)
+    return Controller(robot, state, PolicyRunner(policy, interface, JointLimiter(robot, CONTROL_PERIOD)))
 
 
 class ControlledRobot:

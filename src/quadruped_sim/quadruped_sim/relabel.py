@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.control.command import CommandShaper, setpoints_of
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.names import ODOM
@@ -97,7 +97,7 @@ def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Labels:
     for step in np.flatnonzero(able):
         if first[step]:
             expert.reset()
-        _set_command(shaper, steps.record.command[step])
+        _set_command(shaper, *steps.record.command(int(step)))
         state = BodyState(**{name: values[step : step + 1] for name, values in vars(states).items()})
         target[step] = expert.act(state, shaper)[0]
     known = able & np.isfinite(target).all(axis=1)
@@ -131,16 +131,16 @@ def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -
     return dataset_from_bags(bags, folder, reading, log, expert_labels, description)
 
 
-def _set_command(shaper: CommandShaper, command: Array) -> None:
-    """Set setpoint and gait clock to their values when this command vector (16,) was made.
+def _set_command(shaper: CommandShaper, setpoint: Array, phase: float, walking: bool) -> None:
+    """Set setpoint (9,) and gait clock to their recorded values.
 
     The clock's own sum is kept if the recorded phase agrees with it: at 2.5 strides a second it meets the very
     instants at which feet lift and land, and there the last digit decides on which side it is.
     """
-    shaper.setpoint = setpoints_of(command[None]).astype(np.float64)
+    shaper.setpoint = setpoint[None]
     clock = shaper.clock
-    recorded = np.round(np.arctan2(command[8], command[9]) / (2 * np.pi), PHASE_DIGITS) % 1.0
+    recorded = np.round(phase, PHASE_DIGITS) % 1.0
     summed = (clock.phase + clock.frequency(shaper.setpoint) * clock.period) % 1.0
     agrees = np.abs((summed - recorded + 0.5) % 1.0 - 0.5) < SAME_PHASE
     clock.phase = np.where(agrees, summed, recorded)
-    clock.walking = np.array([command[10] > 0.5])
+    clock.walking = np.array([walking])

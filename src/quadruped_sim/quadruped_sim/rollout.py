@@ -11,7 +11,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel, check_robot
-from fcnet_core.observation import ACTION_SIZE
+from fcnet_core.observation import ACTION_SIZE, velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.randomization import Randomization
@@ -93,7 +93,9 @@ class Rollout:
         self.shaper = shaper or CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
         self.limiter = JointLimiter(robot, CONTROL_PERIOD, batch)
         self.limiter.start(self.simulation.state().joint_position)
-        self._runner = PolicyRunner(load_policy(model, batch=batch) if model else None, self.shaper, self.limiter)
+        policy = load_policy(model, batch=batch) if model else None
+        interface = model.card.interface if model else velocity_interface(robot, 1.0 / CONTROL_PERIOD)
+        self._runner = PolicyRunner(policy, interface, self.limiter, shaper=self.shaper)
         self._drives = model is not None
         self._trot = TrotExpert(robot, batch)
         self._teacher = TeacherExpert(teacher, robot, self.shaper, self.limiter) if teacher else None

@@ -39,7 +39,7 @@ class Bench:
     def __init__(self, robot, model, rate):
         self.robot, self.period, self.now = robot, 1 / rate, 100.0
         self.policy = RecordingPolicy(model)
-        runner = PolicyRunner(self.policy, model.command_shaper(), JointLimiter(robot, self.period))
+        runner = PolicyRunner(self.policy, model.card.interface, JointLimiter(robot, self.period))
         self.state = StateBuffer(robot.joint_names, STATE_TIMEOUT)
         self.core = Controller(robot, self.state, runner, stand_up_time=1.0)
         self.source = self.core.commands.add_source("operator")

@@ -86,7 +86,9 @@ def test_a_huge_command_is_clipped_to_the_models_range(bench, model):
 def test_a_driver_is_told_how_commands_are_limited(make_bench, model):
     ranges = {field: [[-0.02, 0.02], [0.0, 0.0]] for field in SETPOINT_FIELDS[1:]}
     envelope = convert({"vx": [0.0, 0.4], "ranges": ranges}, Envelope)
-    bench = make_bench(replace(model, card=structs.replace(model.card, envelope=envelope)))
+    commands = structs.replace(model.card.interface.commands, envelope=envelope)
+    interface = structs.replace(model.card.interface, commands=commands)
+    bench = make_bench(replace(model, card=structs.replace(model.card, interface=interface)))
     bench.walk().run(1.0, vx=0.3)
     assert bench.core.limited == ""
     bench.run(1.0, vx=1.0)
@@ -119,7 +121,8 @@ def test_each_step_of_the_policy_says_what_it_saw(bench):
     bench.core.cycle(bench.now)
     step = bench.core.policy_step
     assert (step.cold, step.joints_stamp, step.imu_stamp) == (False, 12.0, 13.0)
-    np.testing.assert_allclose(step.command, bench.policy.observations[-1][54:70], atol=1e-6)
+    np.testing.assert_allclose(step.setpoint[:8], bench.policy.observations[-1][54:62], atol=1e-6)
+    np.testing.assert_allclose(np.sin(2 * np.pi * step.phase), bench.policy.observations[-1][62], atol=1e-6)
 
 
 def test_a_walking_robot_comes_to_rest_and_then_lies_down(bench, robot):

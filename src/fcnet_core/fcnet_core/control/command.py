@@ -1,8 +1,9 @@
-"""Commands of several sources, their limits, the gait clock, and the 16-dimensional command vector of a policy."""
+"""Commands of several sources, their limits, and the gait clock."""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +12,11 @@ from msgspec import structs
 from fcnet_core.arrays import Array, Floats, Mask
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.control.timing import NEVER
-from fcnet_core.robot import FIXED, SETPOINT_FIELDS, CommandRange, Gait
+from fcnet_core.robot import FIXED, NO_GAIT, SETPOINT_FIELDS, CommandRange, Gait
 from fcnet_core.rotation import roll_pitch_yaw
+
+if TYPE_CHECKING:
+    from fcnet_core.observation import PolicyInterface
 
 VELOCITY, POSE, STYLE = slice(0, 3), slice(3, 6), slice(6, 9)  # of SETPOINT_FIELDS
 FREQUENCY = SETPOINT_FIELDS.index("frequency")
@@ -61,19 +65,12 @@ class GaitClock:
         self.walking = moves & ~stops
 
 
-COMMAND_SIZE = 16
-
-
 class CommandShaper:
-    """Limits setpoints, advances the gait clock, and computes the command vectors of `batch` robots.
+    """Limits setpoints and advances the gait clock of `batch` robots.
 
-    Setpoints are limited to their ranges (a field without one stays zero), together to the envelope (if any), and in
-    rate; they are always within the envelope. requested: the last requested setpoints (batch, 9); target: the same
-    within ranges and envelope; setpoint: the current value, which approaches the target at the allowed rates.
-
-    Index of the command vector: 0 vx [m/s], 1 vy [m/s], 2 yaw rate [rad/s], 3 body height offset [m], 4 roll [rad], 5
-    pitch [rad], 6 stance width - 1, 7 foot clearance offset [m], 8 sine and 9 cosine of the gait phase, 10 walk flag,
-    11 stride frequency offset [Hz], 12-15 zero.
+    Setpoints are limited to their ranges, together to the envelope (if any), and in rate; they are always within the
+    envelope. requested: the last requested setpoints (batch, 9); target: the same within ranges and envelope; setpoint:
+    the current value, which approaches the target at the allowed rates. deadband: see Commands of an interface.
     """
 
     def __init__(
@@ -83,23 +80,31 @@ class CommandShaper:
         period: float,
         batch: int = 1,
         envelope: Envelope | None = None,
+        deadband: float = 0.0,
     ) -> None:
         limits = [structs.astuple(ranges.get(field, FIXED)) for field in SETPOINT_FIELDS]
         self._lowest, self._highest, rate = np.array(limits).T
         self._step = rate * period
-        self._envelope = envelope
+        self._envelope, self._deadband = envelope, deadband
         self._steps: list[float] = self._step.tolist()
         self.clock = GaitClock(gait, period, batch)
         self.setpoint: Array = np.zeros((batch, len(SETPOINT_FIELDS)))
         self.requested = self.target = self.setpoint
+
+    @classmethod
+    def of(cls, interface: PolicyInterface, batch: int = 1) -> CommandShaper:
+        """Return the shaper of a policy for `batch` robots, at the policy's rate."""
+        commands = interface.commands
+        gait, envelope, deadband = commands.gait or NO_GAIT, commands.envelope, commands.deadband
+        return cls(commands.ranges, gait, 1.0 / interface.rate, batch, envelope, deadband)
 
     def reset(self, mask: Mask | None = None) -> None:
         """Set the setpoints of the robots in `mask` (batch,), or of all robots, to zero and their clocks to rest."""
         self.clock.reset(mask)
         self.setpoint = np.where(True if mask is None else mask[:, None], 0.0, self.setpoint)
 
-    def step(self, requested: npt.ArrayLike) -> Array:
-        """Move one period towards setpoints (batch, 9) in SETPOINT_FIELDS order; return commands (batch, 16).
+    def step(self, requested: npt.ArrayLike) -> None:
+        """Move one period towards setpoints (batch, 9) in SETPOINT_FIELDS order.
 
         Raises ValueError for NaN, before anything changes.
         """
@@ -112,7 +117,6 @@ class CommandShaper:
             moved = self._envelope.follow(before, moved, self._steps)
         self.setpoint = moved
         self.clock.advance(moved)
-        return self.command()
 
     def limited(self) -> str:
         """Return the limited fields of the first robot's request, such as "vx 2 to 1.2", or an empty text."""
@@ -123,28 +127,22 @@ class CommandShaper:
         if np.isnan(setpoint).any():
             raise ValueError("a setpoint is not a number; send finite commands")
         target = np.minimum(np.maximum(setpoint, self._lowest), self._highest)
+        if self._deadband:
+            target[np.hypot(target[:, 0], target[:, 1]) <= self._deadband, :2] = 0.0
         self.target = target if self._envelope is None else self._envelope.shorten(target)
         self.requested = setpoint.copy()
 
-    def command(self) -> Array:
-        """Return the command vectors (batch, 16) of the current setpoints and phases."""
-        command = np.zeros((len(self.setpoint), COMMAND_SIZE))
-        command[:, 0:8] = self.setpoint[:, 0:8]
-        angle = 2 * np.pi * self.clock.phase
-        command[:, 8] = np.sin(angle)
-        command[:, 9] = np.cos(angle)
-        command[:, 10] = self.clock.walking
-        command[:, 11] = self.setpoint[:, 8]
-        return command
+
+COMMAND_SIZE = 16  # entries of the preset from vx to the constants, part `command` of its data sets
 
 
 def setpoints_of(commands: Floats) -> Floats:
-    """Return the setpoints (..., 9) of command vectors (..., 16)."""
+    """Return the setpoints (..., 9) of the preset's entries from vx to the constants (..., 16), part `command`."""
     return commands[..., [*range(8), 11]]
 
 
 def gait_phase(commands: Floats) -> Floats:
-    """Return the gait phase (...) in [0, 1) of command vectors (..., 16); NaN at rest."""
+    """Return the gait phase (...) in [0, 1) of the same entries (..., 16); NaN at rest."""
     phase = np.arctan2(commands[..., 8], commands[..., 9]) / (2 * np.pi) % 1.0
     return np.where(commands[..., 10] > 0.5, phase, np.nan)
 

@@ -236,5 +236,6 @@ class Controller:
             posture.fail(str(error))
             return None
         if runner.steps != steps:
-            self.policy_step = PolicyStep(0.0, 0.0, state.joints_stamp, state.imu_stamp, steps == 0, runner.command)
+            command = runner.setpoint, float(runner.phase), bool(runner.walking)
+            self.policy_step = PolicyStep(0.0, 0.0, state.joints_stamp, state.imu_stamp, steps == 0, *command)
         return targets

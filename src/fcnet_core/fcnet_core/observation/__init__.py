@@ -27,5 +27,4 @@ from fcnet_core.observation.signals import PolicyStep as PolicyStep
 from fcnet_core.observation.signals import RobotState as RobotState
 from fcnet_core.observation.signals import SensorReading as SensorReading
 from fcnet_core.observation.signals import TrunkPose as TrunkPose
-from fcnet_core.observation.signals import assemble_observation as assemble_observation
 from fcnet_core.observation.signals import finite_observation as finite_observation

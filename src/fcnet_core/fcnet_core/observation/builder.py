@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Floats, Mask, Observation, Rows, Single
+from fcnet_core.arrays import Array, Floats, Mask, Rows, Single
 from fcnet_core.observation.interface import Input, PolicyInterface
 from fcnet_core.observation.signals import MeasuredState
 from fcnet_core.observation.terms import (
@@ -38,8 +38,8 @@ class Known(NamedTuple):
     """
 
     setpoint: Array = np.zeros(len(SETPOINT_FIELDS))
-    phase: Array = NOTHING
-    walking: npt.NDArray[Any] = NOTHING
+    phase: float | Array = NOTHING
+    walking: bool | npt.NDArray[Any] = NOTHING
     sent: tuple[Array, Array] = (NOTHING, NOTHING)
     output: tuple[Array, Array] = (NOTHING, NOTHING)
     choice: tuple[Rows, Rows] = (np.empty(0, np.int64),) * 2
@@ -75,7 +75,7 @@ class ObservationBuilder:
             array[chosen] = 0
         self._next.clear()
 
-    def build(self, signals: Signals, known: Known) -> Observation:
+    def build(self, signals: Signals, known: Known) -> Any:
         """Return the observation: an array (..., n), or arrays by name if the interface has several inputs.
 
         Raises KeyError or AttributeError if a signal is missing; PolicyInterface.check_signals says which before.

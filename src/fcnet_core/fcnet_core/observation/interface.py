@@ -29,6 +29,8 @@ from fcnet_core.observation.terms import (
     JointVelocity,
     LastAction,
     Preset,
+    ReturnToGo,
+    Reward,
     Size,
     Term,
     Vector,
@@ -305,6 +307,17 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def reads(self) -> tuple[str, ...]:
         """Names of the signals that its terms read."""
         return tuple(sorted({term.reads for seen in self.inputs.values() for term in seen.terms} - {""}))
+
+    @property
+    def has_past(self) -> bool:
+        """Whether an input depends on more than the signals and commands of its step and the target sent before it."""
+        return any(
+            seen.history or term.history or isinstance(term, Reward | ReturnToGo)
+            or (isinstance(term, LastAction) and (term.of != "sent" or term.age > 1))
+            or (isinstance(term, Clock) and term.form != "gait")
+            for seen in self.inputs.values()
+            for term in seen.terms
+        )  # fmt: skip
 
     def check_signals(self, provided: Iterable[str], who: str) -> None:
         """Raise FcnetError unless every signal that a term reads is among those that `who` provides."""

@@ -11,10 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, ArraySpec, Single
-from fcnet_core.control.command import COMMAND_SIZE
+from fcnet_core.arrays import Array, ArraySpec
 from fcnet_core.errors import NonFiniteObservation
-from fcnet_core.rotation import projected_gravity
+from fcnet_core.robot import SETPOINT_FIELDS
 
 
 def finite_observation(
@@ -110,7 +109,7 @@ PARTS = {  # in the order of the paper, appendix C.3
     "cos_joint_position": 12,
     "angular_velocity": 3,
     "last_action": 12,
-    "command": COMMAND_SIZE,
+    "command": 16,
 }
 OBSERVATION_SIZE = sum(PARTS.values())
 ACTION_SIZE = 12
@@ -127,35 +126,9 @@ SENSOR_NOISE: dict[str, float] = {
 }
 
 
-def assemble_observation(
-    orientation: npt.ArrayLike,
-    angular_velocity: npt.ArrayLike,
-    joint_position: npt.ArrayLike,
-    joint_velocity: npt.ArrayLike,
-    last_action: npt.ArrayLike,
-    command: npt.ArrayLike,
-) -> Single:
-    """Assemble observations (..., 70).
-
-    orientation (..., 4) x, y, z, w of the body; angular_velocity (..., 3) [rad/s] in the body frame; joint_position,
-    joint_velocity (..., 12) [rad, rad/s]; last_action: the last position targets sent (..., 12) [rad]; command
-    (..., 16). Joints are in JOINT_NAMES order.
-    """
-    parts = (
-        projected_gravity(orientation),
-        joint_velocity,
-        np.sin(joint_position),
-        np.cos(joint_position),
-        angular_velocity,
-        last_action,
-        command,
-    )
-    return np.concatenate(parts, axis=-1).astype(np.float32)
-
-
 SCALARS = ("target_stamp", "previous_stamp", "joints_stamp", "imu_stamp", "cold")
-LABEL = f"{', '.join(SCALARS)}, command[{COMMAND_SIZE}]"
-SIZE = len(SCALARS) + COMMAND_SIZE
+LABEL = f"{', '.join(SCALARS)}, setpoint[{len(SETPOINT_FIELDS)}], phase, walking"
+SIZE = len(SCALARS) + len(SETPOINT_FIELDS) + 2
 
 
 @dataclass(frozen=True)
@@ -166,7 +139,7 @@ class PolicyStep:
 
     target_stamp, previous_stamp [s]: of the message with its targets and of the message before; joints_stamp, imu_stamp
     [s]: of its joint_states and imu/data (a double resolves half a microsecond); cold: whether it was the first step
-    after a reset; command (16,), see control/command.py.
+    after a reset; setpoint (9,), shaped; phase and walking: of the gait clock.
     """
 
     target_stamp: float
@@ -174,9 +147,11 @@ class PolicyStep:
     joints_stamp: float
     imu_stamp: float
     cold: bool
-    command: Array
+    setpoint: Array
+    phase: float
+    walking: bool
 
     def vector(self) -> Array:
-        """Return the step as numbers (21,) in the order of LABEL."""
+        """Return the step as numbers (16,) in the order of LABEL."""
         scalars = [self.target_stamp, self.previous_stamp, self.joints_stamp, self.imu_stamp, self.cold]
-        return np.concatenate([scalars, self.command])
+        return np.array([*scalars, *self.setpoint, self.phase, self.walking])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fcnet_core.control.command import COMMAND_SIZE, CommandShaper
+from fcnet_core.control.command import CommandShaper
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")
@@ -34,7 +34,8 @@ def test_setpoints_stay_in_range_and_rate_whatever_is_asked_for(sequence) -> Non
     limited = shaper(batch=2)
     for wanted in sequence:
         before = limited.setpoint
-        command = limited.step(wanted)
+        limited.step(wanted)
+        command = limited.setpoint
         assert (limited.setpoint >= LOWEST).all()
         assert (limited.setpoint <= HIGHEST).all()
         assert (np.abs(limited.setpoint - before) <= RATE * PERIOD + 1e-12).all()
@@ -49,7 +50,9 @@ def test_nan_is_refused_before_anything_changes(sequence, field) -> None:
         bad[1, field] = np.nan
         with pytest.raises(ValueError, match="not a number; send finite commands"):
             disturbed.step(bad)
-        np.testing.assert_array_equal(disturbed.step(wanted), calm.step(wanted))
+        for one in (disturbed, calm):
+            one.step(wanted)
+        np.testing.assert_array_equal(disturbed.setpoint, calm.setpoint)
 
 
 @pytest.mark.parametrize("field", SETPOINT_FIELDS)
@@ -66,23 +69,12 @@ def test_a_setpoint_reaches_its_limit_in_the_time_its_rate_takes_and_stays(field
         assert limited.setpoint[0, index] == pytest.approx(limit)
 
 
-def test_the_command_vector_has_the_documented_order() -> None:
-    limited = shaper()
-    target = wish(
-        vx=0.1, vy=0.2, yaw_rate=0.3, height=-0.04, roll=0.05, pitch=0.06, width=-0.07, clearance=0.02, frequency=0.3
-    )
-    for _ in range(200):
-        command = limited.step(target)[0]
-    assert command.shape == (COMMAND_SIZE,)
-    np.testing.assert_allclose(command[:8], [0.1, 0.2, 0.3, -0.04, 0.05, 0.06, -0.07, 0.02])
-    angle = 2 * np.pi * limited.clock.phase[0]
-    np.testing.assert_allclose(command[8:12], [np.sin(angle), np.cos(angle), 1.0, 0.3])
-    np.testing.assert_array_equal(command[12:], 0.0)
-
-
-def test_a_robot_without_a_command_stands() -> None:
-    command = shaper().step(wish())[0]
-    np.testing.assert_array_equal(command, [0] * 9 + [1] + [0] * 6)
+def test_slow_velocities_within_the_deadband_count_as_zero() -> None:
+    limited = CommandShaper(ROBOT.commands, ROBOT.gait, PERIOD, deadband=0.2)
+    limited.step(wish(vx=0.15, vy=0.1, yaw_rate=0.1))
+    np.testing.assert_array_equal(limited.target, wish(yaw_rate=0.1))
+    limited.step(wish(vx=0.2, vy=0.1))
+    np.testing.assert_array_equal(limited.target, wish(vx=0.2, vy=0.1))
 
 
 @given(wishes)
@@ -92,6 +84,7 @@ def test_a_batch_is_its_robots_and_reset_touches_only_the_chosen(sequence) -> No
         if index == len(sequence) // 2:
             batch.reset(np.array([False, True]))
             singles[1].reset()
-        commands = batch.step(wanted)
+        batch.step(wanted)
         for robot, single in enumerate(singles):
-            np.testing.assert_array_equal(single.step(wanted[robot : robot + 1])[0], commands[robot])
+            single.step(wanted[robot : robot + 1])
+            np.testing.assert_array_equal(single.setpoint[0], batch.setpoint[robot])

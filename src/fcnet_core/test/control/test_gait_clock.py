@@ -102,8 +102,11 @@ def test_the_phase_is_found_in_a_command_vector_again_but_at_rest() -> None:
     shaper = CommandShaper(ROBOT.commands, ROBOT.gait, PERIOD)
     walking = []
     for _ in range(60):
-        phase = gait_phase(shaper.step(setpoint(0.5)[0])[0])
+        shaper.step(setpoint(0.5)[0])
+        angle, command = 2 * np.pi * shaper.clock.phase[0], np.zeros(16)
         walking.append(shaper.clock.walking[0])
+        command[8:11] = np.sin(angle), np.cos(angle), walking[-1]
+        phase = gait_phase(command)
         distance = abs(phase - shaper.clock.phase[0])
         assert min(distance, 1 - distance) == pytest.approx(0, abs=1e-12) if walking[-1] else np.isnan(phase)
     assert not walking[0] and walking[-1]

@@ -225,7 +225,7 @@ def test_no_targets_are_given_from_a_bad_observation_until_a_step_succeeds(
 ) -> None:
     model = model_of(name)
     limiters = [JointLimiter(load_robot("aliengo"), 1.0 / control_rate) for _ in range(2)]
-    runners = [PolicyRunner(load_policy(model, runtime), model.command_shaper(), limiter) for limiter in limiters]
+    runners = [PolicyRunner(load_policy(model, runtime), model.card.interface, limiter) for limiter in limiters]
     walking = np.array([0.5, *np.zeros(8)])
     for _ in range(round(control_rate / model.card.interface.rate) * steps_before):
         for runner in runners:

@@ -19,6 +19,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.names import Mode
+from fcnet_core.observation import velocity_interface
 from fcnet_core.robot import Robot
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.datasets.entries import velocity_manifest
@@ -149,7 +150,7 @@ def _add(data: DatasetWriter, found: BagEpisodes, labels: Labels) -> None:
     episodes = [{"steps": end - begin, "begin": time[begin], "end": time[end - 1]} for begin, end in pairwise(bounds)]
     data.add(
         {"bag": found.path.name, "episodes": episodes},
-        observation=steps.observations(found.run)[None],
+        observation=steps.observations(found.run, velocity_interface(found.robot))[None],
         action=labels.target[rows][None],
         first=first[None],
     )

@@ -211,7 +211,7 @@ def _commanded_pose(signals: Signals) -> tuple[Array, Array]:
     """Return times (T,) [s], and the commanded height offset [m], roll and pitch [rad] (T, 3)."""
     run = signals.run
     if len(run.steps.target_stamp):
-        return signals.at(run.steps.target_stamp), run.steps.command[:, 3:6]
+        return signals.at(run.steps.target_stamp), run.steps.setpoint[:, 3:6]
     walking = signals.walking
     return signals.joint_time[walking], run.setpoints.at(run.joints.received[walking])[:, 3:6]
 

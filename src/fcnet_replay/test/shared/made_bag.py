@@ -14,9 +14,10 @@ from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, W
 from rosbags.typesys import Stores, get_typestore
 
 from fcnet_core import names
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
-from fcnet_core.observation import PolicyStep, assemble_observation
+from fcnet_core.observation import PolicyStep, RobotState
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 
@@ -114,21 +115,23 @@ class MadeBag:
             names, pose = self.robot.joint_names[::-1], self.robot.stand_pose[::-1] + self.error
             return [_targets(time, pose, names) for time in np.arange(0.02, self.seconds, 0.02).tolist()]
         policy, period = load_policy(self.model), 1.0 / self.model.card.interface.rate
-        shaper = self.model.command_shaper()
+        limiter = JointLimiter(self.robot, period)
+        runner = PolicyRunner(policy, self.model.card.interface, limiter)
         orientation = np.array(list(_quaternion(self.roll).values()))
         times, last, sent_at = self.state_times(), self.robot.stand_pose, 0.001
         found: Messages = [_targets(sent_at, last, self.robot.joint_names)]
         for step, cycle in enumerate(np.arange(period, self.seconds, period).tolist()):
             seen = float(times[np.searchsorted(times, cycle - 0.003, side="right") - 1])
-            command = shaper.step(np.array([0.5, *[0.0] * 8]))[0]
-            position, velocity = self._joints(seen)
-            observation = assemble_observation(orientation, [0.1, 0.0, 0.0], position, velocity, last, command)
+            runner.take_command(np.array([0.5, *[0.0] * 8]))
+            limiter.last = last
+            observation = runner.observe(RobotState(*self._joints(seen), orientation, np.array([0.1, 0.0, 0.0])))
+            runner.send(last)
             reach = self.robot.safety.max_target_rate * period
             action = np.clip(policy.step(observation).astype(np.float64), last - reach, last + reach)
             previous, last = sent_at, np.clip(action, self.robot.lower, self.robot.upper) + self.error
             sent_at = cycle + 0.002
             stamps = EPOCH + sent_at, EPOCH + previous, EPOCH + seen, EPOCH + seen
-            values = PolicyStep(*stamps, step == 0, command).vector()
+            values = PolicyStep(*stamps, step == 0, runner.setpoint, float(runner.phase), bool(runner.walking)).vector()
             found.append(_targets(sent_at, last, self.robot.joint_names))
             found.append((sent_at + 0.001, STEPS, message(STEP_TYPE, {"data": values})))
         return found

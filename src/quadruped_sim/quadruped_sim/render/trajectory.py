@@ -127,14 +127,14 @@ def trajectory_of_policy(
     live, rows = LiveRobot(robot, terrain, start=start), list[tuple[Array, ...]]()
 
     def record() -> None:
-        truth, command = live.ground_truth(), controller.runner.command
+        truth, setpoint = live.ground_truth(), controller.runner.setpoint
         measured = np.array([*truth.linear_velocity[:2], truth.angular_velocity[2]])
         rows.append(
             (
                 truth.position,
                 truth.orientation,
                 live.signals(ideal=True)["joint_position"],
-                command[:3].copy(),
+                setpoint[:3].copy(),
                 measured,
             )
         )

@@ -43,11 +43,13 @@ class TeacherExpert:
             advice = f"choose a teacher of the {robot.name}, see models/teachers"
             raise SimulationError(f"this is a teacher of the {model.card.interface.name}; {advice}")
         # Twice the robots of shaper and limiter: each and its mirror image.
-        self._runner = PolicyRunner(load_policy(model, batch=2 * len(limiter.last)), shaper, limiter)
+        self._shaper, self._limiter, both = shaper, limiter, 2 * len(limiter.last)
+        interface = model.card.interface
+        self._runner = PolicyRunner(load_policy(model, batch=both), interface, batch=both, provides=interface.reads)
 
     def act(self, state: BodyState, simulation: Simulation) -> Array:
         """Return position targets (B, 12) [rad], as the encoders count, for simulated robots in their true state."""
         of_observation, of_action = self._mirrors
-        seen = self._privileged.observe(TrueState(simulation, state), self._runner.shaper, self._runner.limiter)
+        seen = self._privileged.observe(TrueState(simulation, state), self._shaper, self._limiter)
         as_seen, as_mirrored = np.split(self._runner.act(np.concatenate([seen, mirrored(seen, of_observation)])), 2)
         return (as_seen + mirrored(as_mirrored, of_action)) / 2 + simulation.drawn.joint_zero

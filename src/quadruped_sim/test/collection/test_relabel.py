@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.control.command import setpoints_of
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import LAYOUT
@@ -58,7 +59,8 @@ class Walk:
         rows["root_state"] = np.hstack([truth.position, truth.orientation, truth.linear_velocity, turning])
         self.run = run_of_rows(header, rows, "the walk")
         command = np.array(observations, dtype=np.float64)[:, LAYOUT["command"]]
-        record = StepRecord(time, np.append(time[:1], time[:-1]), time, time, first, command)
+        clock = np.arctan2(command[:, 8], command[:, 9]) / (2 * np.pi) % 1.0, command[:, 10] > 0.5
+        record = StepRecord(time, np.append(time[:1], time[:-1]), time, time, first, setpoints_of(command), *clock)
         none, seen = np.zeros(STEPS, dtype=np.int64), (row, row, row, np.maximum(row - 1, 0))
         self.steps = Steps("recorded", record, *seen, none, certain, certain, certain, certain)
 
@@ -93,9 +95,9 @@ def test_without_odometry_the_velocity_of_the_legs_is_nearly_as_good(walk: Walk,
 
 
 def test_another_command_gets_other_targets(walk: Walk, aliengo: Robot) -> None:
-    command = walk.steps.record.command.copy()
-    command[:, 0] = -0.4
-    steps = replace(walk.steps, record=replace(walk.steps.record, command=command))
+    setpoint = walk.steps.record.setpoint.copy()
+    setpoint[:, 0] = -0.4
+    steps = replace(walk.steps, record=replace(walk.steps.record, setpoint=setpoint))
     advice = advise(walk.run, steps, np.arange(STEPS) == 0, aliengo)
     assert rms(advice.target - walk.run.targets.position) > 0.05
 

@@ -140,7 +140,8 @@ def test_the_list_names_every_scenario_and_what_it_asks(capsys):
 
 def test_a_policy_of_another_rate_does_not_walk_here(standing_policy, tmp_path, capsys):
     slow = tmp_path / "slow.safetensors"
-    save_model(replace(standing_policy, card=structs.replace(standing_policy.card, control_rate=25.0)), slow)
+    interface = structs.replace(standing_policy.card.interface, rate=25.0)
+    save_model(replace(standing_policy, card=structs.replace(standing_policy.card, interface=interface)), slow)
     for verb in (["evaluate"], ["render", "-o", str(tmp_path / "a.gif")]):
         assert main([*verb, str(slow)]) == USAGE_ERROR
         assert "25 Hz" in capsys.readouterr().err

@@ -10,8 +10,9 @@ import pytest
 import rollout_writer
 import torch
 
+from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.model_file import load_model
-from fcnet_core.observation import assemble_observation
+from fcnet_core.observation import RobotState
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw
@@ -109,21 +110,22 @@ class ShippedPolicy:
     def __init__(self, environment):
         model = load_model(MODEL)
         self._robot, self._environment = environment.robot, environment
-        self._policy = load_policy(model)
-        self._shaper = model.command_shaper()
-        self._last = None
+        limiter = JointLimiter(environment.robot, 1.0 / model.card.interface.rate)
+        self._runner, self._started = PolicyRunner(load_policy(model), model.card.interface, limiter), False
 
     def actions(self, wanted):
         root, env = self._environment.root_states[1].double().numpy(), self._environment
         position = env.dof_pos[1].double().numpy()[SUITE_FROM_ISAAC]
         velocity = env.dof_vel[1].double().numpy()[SUITE_FROM_ISAAC]
-        last = position if self._last is None else self._last
-        rate = matrix_from_xyzw(root[3:7]).T @ root[10:13]
-        command = self._shaper.step(wanted)[0]
-        observation = assemble_observation(root[3:7], rate, position, velocity, last, command)
-        self._last = np.clip(self._policy.step(observation).astype(np.float64), self._robot.lower, self._robot.upper)
+        rate, limiter = matrix_from_xyzw(root[3:7]).T @ root[10:13], self._runner.limiter
+        if not self._started:
+            limiter.last, self._started = position, True
+        self._runner.take_command(wanted)
+        action = self._runner.act(self._runner.observe(RobotState(position, velocity, root[3:7], rate)))
+        self._runner.send(action)
+        limiter.last = np.clip(action, self._robot.lower, self._robot.upper)
         actions = torch.zeros(3, 12)
-        actions[1] = (torch.tensor(self._last[ISAAC_FROM_SUITE]) - env.default_dof_pos[0]) / 0.25
+        actions[1] = (torch.tensor(limiter.last[ISAAC_FROM_SUITE]) - env.default_dof_pos[0]) / 0.25
         return actions
 
 
