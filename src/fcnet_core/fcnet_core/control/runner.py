@@ -75,9 +75,8 @@ class ActionDecoder:
         self._pose = self._rows = None
         offset: Any = getattr(action, "offset", 0.0)
         if isinstance(action, JointTargets):
-            assert robot is not None
-            rows = interface.rows(robot.joint_names)
-            if rows != list(range(len(robot.joint_names))):
+            rows = interface.rows(interface.joints if robot is None else robot.joint_names)
+            if robot is not None and rows != list(range(len(robot.joint_names))):
                 self._rows, self._pose = rows, np.broadcast_to(robot.stand_pose, (*lead, len(robot.stand_pose)))
             offset = interface.pose if offset is None else per_joint(offset, interface.joints, "offset")
             self._scale = per_joint(action.scale, interface.joints, "scale")
