@@ -181,10 +181,10 @@ class FaultRig:
         while client.fault or client.mode != "passive":
             if client.fault:
                 client.call(f"{self.robot.name}_bridge/reset")
-            elif client.mode == "fault":
+            elif client.mode:  # perhaps a text of another publisher: the controller may be in fault already
+                if client.mode != "fault":
+                    client.emergency_stop("controller")
                 client.call("controller/reset")
-            elif client.mode:
-                client.emergency_stop("controller")
             time.sleep(0.05)
             if time.monotonic() > end:
                 raise TimeoutError(f"no recovery: mode {client.mode!r}, bridge {client.fault!r}")

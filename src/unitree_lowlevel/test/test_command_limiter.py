@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import SERVO, STEPS
+from unitree_lowlevel.codec import SERVO
 from unitree_lowlevel.driver import CommandLimiter
-from unitree_lowlevel.safety.checks import least_damping
 
 PERIOD = 0.002
 RAMP = 0.01
@@ -32,11 +31,6 @@ def follow(limiter, target, measured, velocity=STILL):
     """The command towards a target that was given long ago."""
     limiter.aim(target, STARTED - 1.0)
     return limiter.command(limiter.target(STARTED), measured, velocity, STARTED)
-
-
-def asked(command, measured, velocity):
-    """The torques (12,) [Nm] that motors give for a command."""
-    return command.stiffness * (command.position - measured) - command.damping * velocity
 
 
 @pytest.mark.parametrize(("distance", "speed"), [(0.01, 0.0), (0.3, 8.0)])
@@ -69,30 +63,6 @@ def test_gains_are_cut_to_the_robots_bounds(robot):
     command = follow(started(robot, np.full(12, 1e4), np.full(12, 1e4)), robot.lie_pose, robot.lie_pose)
     assert (command.stiffness == robot.safety.max_kp).all()
     assert (command.damping == robot.safety.max_kd).all()
-
-
-@pytest.mark.parametrize("elapsed", [0.0, 0.3, 0.999, 2.0])
-@pytest.mark.parametrize("share", [1.0, 0.1])
-def test_stiffness_never_goes_without_damping_on_the_wire(robot, elapsed, share):
-    kp = np.full(12, share * robot.safety.max_kp)
-    limiter = started(robot, kp, np.full(12, 0.03))
-    command = limiter.command(robot.lie_pose, robot.lie_pose, STILL, START + elapsed * robot.safety.soft_start)
-    sent = np.floor(command.damping * STEPS[4, 0]) / STEPS[4, 0]
-    critical = 2.0 * np.sqrt(robot.armature * command.stiffness)
-    assert (sent >= robot.safety.min_damping_ratio * critical).all()
-    assert sent.all()
-
-
-@pytest.mark.parametrize("kd", [0.5, 2.0, 8.0])
-@pytest.mark.parametrize("error", [0.0, 0.02, 0.3, 1.0])
-@pytest.mark.parametrize("speed", [1.0, 5.0, 20.0, 30.0])
-@pytest.mark.parametrize("side", [-1.0, 1.0])
-def test_spring_and_damper_together_ask_for_no_more_than_the_torque_limit(robot, kd, error, speed, side):
-    limiter = started(robot, np.full(12, robot.safety.max_kp), np.full(12, kd))
-    measured, velocity = robot.lie_pose + side * error, np.full(12, speed)
-    command = follow(limiter, robot.lie_pose, measured, velocity)
-    assert (np.abs(asked(command, measured, velocity)) <= robot.torque_limit * (1 + 1e-9)).all()
-    assert (command.damping >= least_damping(robot, command.stiffness)).all()
 
 
 @pytest.mark.parametrize("where", range(5))

@@ -6,8 +6,7 @@ import math
 import socket
 import time
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import Protocol
+from typing import Literal, Protocol
 
 from fcnet_core.errors import TransportError, WireError
 from unitree_lowlevel.codec import Generation, LowCommand, LowState, decode_state, encode_command
@@ -29,13 +28,7 @@ class Reception:
     received: float
 
 
-class TickAge(Enum):
-    """The age of a state by its tick, relative to the newest before it."""
-
-    NEW = "new"
-    DUPLICATE = "duplicate"
-    OLD = "old"
-    RESTART = "restart"
+TickAge = Literal["new", "duplicate", "old", "restart"]  # by a state's tick, relative to the newest before it
 
 
 class TickOrder:
@@ -52,14 +45,14 @@ class TickOrder:
         self._run = 0
 
     def classify(self, tick: int) -> TickAge:
-        """Return the age of a state with this tick; NEW and RESTART make it the newest."""
+        """Return the age of a state with this tick; "new" and "restart" make it the newest."""
         if self._newest is None or _is_later(tick, self._newest):
-            return self._accept(tick, TickAge.NEW)
+            return self._accept(tick, "new")
         if tick == self._newest:
-            return TickAge.DUPLICATE
+            return "duplicate"
         self._run = self._run + 1 if self._early is not None and _is_later(tick, self._early) else 1
         self._early = tick
-        return self._accept(tick, TickAge.RESTART) if self._run >= RESTART_AFTER else TickAge.OLD
+        return self._accept(tick, "restart") if self._run >= RESTART_AFTER else "old"
 
     def _accept(self, tick: int, age: TickAge) -> TickAge:
         self._newest, self._early, self._run = tick, None, 0
@@ -77,13 +70,12 @@ class TransportCounters:
     received: valid states of any age. duplicates: of these, states with the tick of the newest. old: with an earlier
     tick, overtaken by the network. restarts: first states after a restart of the robot's tick. rejected: invalid
     datagrams of the robot, by WireError kind; last_rejection: text of the latest. foreign: datagrams of other senders;
-    last_foreign: address of the latest. send_errors, receive_errors: errors of the network.
+    last_foreign: address of the latest. send_errors: commands that the network refused.
     """
 
     received: int = 0
     sent: int = 0
     send_errors: int = 0
-    receive_errors: int = 0
     rejected: dict[str, int] = field(default_factory=dict)
     last_rejection: str = ""
     foreign: int = 0
@@ -102,10 +94,10 @@ class TransportCounters:
         """Count one valid state; return it with the current time, or None if it was overtaken."""
         age = self._order.classify(state.tick)
         self.received += 1
-        self.duplicates += age is TickAge.DUPLICATE
-        self.old += age is TickAge.OLD
-        self.restarts += age is TickAge.RESTART
-        return None if age is TickAge.OLD else Reception(state, time.monotonic())
+        self.duplicates += age == "duplicate"
+        self.old += age == "old"
+        self.restarts += age == "restart"
+        return None if age == "old" else Reception(state, time.monotonic())
 
 
 class Transport(Protocol):
@@ -179,7 +171,6 @@ class WireTransport:
             except BlockingIOError:
                 break
             except OSError:
-                self.counters.receive_errors += 1
                 continue
             newest = self._accept(datagram, source) or newest
         return newest

@@ -111,11 +111,6 @@ class CommandLog:
             return np.array([arrival for arrival, _stiff in self._history])
 
     @property
-    def intervals(self) -> Array:
-        """Intervals between successive valid commands [s]."""
-        return np.diff(self.arrivals)
-
-    @property
     def recent(self) -> list[tuple[float, LowCommand]]:
         """The last `keep` valid commands with their arrivals, oldest first."""
         with self._lock:
