@@ -13,7 +13,6 @@ from launch.core import LaunchContext, Reaction, SomeSubstitutions, perform
 from .packages import find_executable
 
 SomeParameters = Union[Mapping[str, Any], SomeSubstitutions, Path]
-SCALARS = (bool, int, float, str)
 
 
 class Node(ExecuteProcess):
@@ -61,18 +60,8 @@ class Node(ExecuteProcess):
 
 def _parameter_file(context: LaunchContext, item: SomeParameters) -> Path:
     if isinstance(item, Mapping):
-        for name, value in item.items():
-            _check(name, value)
         return context.write_temporary_file(yaml.safe_dump({"/**": {"ros__parameters": dict(item)}}))
     path = item if isinstance(item, Path) else Path(perform(context, item))
     if not path.is_file():
         raise FileNotFoundError(f"parameter file {path} does not exist: check its name and build the workspace")
     return path.resolve()
-
-
-def _check(name: str, value: Any) -> None:
-    values = value if isinstance(value, list) else [value]
-    if not values or type(values[0]) not in SCALARS or any(type(other) is not type(values[0]) for other in values):
-        raise TypeError(
-            f"parameter '{name}' is {value!r}: expected a bool, int, float, text or a non-empty list of one of them"
-        )
