@@ -6,7 +6,6 @@ import signal
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from std_srvs.srv import SetBool
 
@@ -83,22 +82,6 @@ def test_a_controller_that_stood_still_is_in_fault_and_damps(controller, walking
     walking.until(lambda: "stood still for" in walking.health.get(HealthKey.FAULT, ""), "the reason")
     assert not walking.positions().size
     assert walking.damped
-
-
-@pytest.mark.parametrize("vx", [0.5, math.nan])
-def test_a_stale_or_impossible_velocity_makes_the_robot_stand_while_it_stays_in_walking_mode(walking, vx):
-    moving = walking.driven(75, vx=0.5)
-    assert np.ptp(moving[-25:], axis=0).max() > 1e-4
-    if not math.isfinite(vx):
-        walking.driven(50, vx=vx)
-    walking.trajectories.clear()
-    walking.until(lambda: resting(walking), "standing still")
-    assert walking.mode == Mode.WALKING
-
-
-def resting(bench):
-    newest = bench.positions()[-25:]
-    return len(newest) == 25 and np.ptp(newest, axis=0).max() < 1e-6
 
 
 def test_missing_states_while_walking_are_a_latched_fault_with_a_reason(walking):

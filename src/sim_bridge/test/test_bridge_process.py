@@ -82,11 +82,6 @@ def test_it_follows_targets_and_damps_when_they_stop(bridge, standing):
     assert "damping the joints" in bridge.output
 
 
-def test_targets_in_another_order_of_joints_mean_the_same(standing):
-    standing.send_targets(STAND[::-1], 1.0, JOINTS[::-1])
-    assert standing.position[2] > 0.3
-
-
 @pytest.mark.parametrize(
     ("names", "positions", "named"),
     [
