@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fcnet_core.errors import FcnetError, NonFiniteObservation, RefusedCommandError
     from fcnet_core.model_file import PolicyCard, PolicyModel, load_model, save_model
+    from fcnet_core.observation import PolicyInterface
     from fcnet_core.policies import PolicyConfig, PolicyType
     from fcnet_core.policies.network import PolicyNetwork, load_network
     from fcnet_core.policy import LoadedPolicy, Policy, RuntimeName, load_policy
@@ -26,6 +27,7 @@ __all__ = [
     "Policy",
     "PolicyCard",
     "PolicyConfig",
+    "PolicyInterface",
     "PolicyModel",
     "PolicyNetwork",
     "PolicyType",
@@ -45,6 +47,7 @@ __version__ = "0.2.0"
 _HOME = {
     "errors": ("FcnetError", "NonFiniteObservation", "RefusedCommandError"),
     "model_file": ("PolicyCard", "PolicyModel", "load_model", "save_model"),
+    "observation": ("PolicyInterface",),
     "policies": ("PolicyConfig", "PolicyType"),
     "policies.network": ("PolicyNetwork", "load_network"),
     "policy": ("LoadedPolicy", "Policy", "RuntimeName", "load_policy"),
