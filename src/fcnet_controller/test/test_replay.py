@@ -16,7 +16,6 @@ from rosbags.rosbag2 import StoragePlugin
 from fcnet_controller.replay.bag import namespace_in, read_replay_bag
 from fcnet_controller.replay.node import ReplayResult, replay_run
 from fcnet_core.errors import ReplayError
-from fcnet_core.policy import load_policy
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import walk_over_states
@@ -62,7 +61,7 @@ def test_steps_that_the_bag_lacks_are_counted_and_the_next_starts_cold(bag, robo
 def test_without_recorded_steps_a_policy_walks_over_the_states_and_nothing_is_compared(bag, robot, model):
     run = bag(without=(STEPS,)).run
     replay = replay_run(run, model, robot)
-    offline = walk_over_states(run.without_targets(), load_policy(model), model, robot)
+    offline = walk_over_states(run.without_targets(), model, robot)
     np.testing.assert_array_equal(replay.action, offline.action)
     result = ReplayResult.of(replay, same_policy=True)
     assert (replay.basis, result.compared, result.passed) == ("alone", 0, True)

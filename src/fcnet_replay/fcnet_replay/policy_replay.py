@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.runner import JointLimiter, PolicyRunner, recorded_targets
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policy import Policy, load_policy
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from fcnet_replay.run import Run, StepRecord
 from fcnet_replay.steps import Basis, Steps, extract_steps, steps_over_states
 
 MOST_STARTS = 2000  # cold starts; each costs as much as many steps
 SLOWEST = 0.8  # share of the policy's rate at which targets must come to be compared with its own
-# Last sent targets of a policy that walks over states: the recorded ones, or its own as in a live controller.
-Feedback = Literal["recorded", "own"]
 
 
 @dataclass(frozen=True)
@@ -60,38 +57,26 @@ class PolicyReplay:
         return np.where(self.comparable[:, None], self.action - self.recorded, np.nan)
 
 
-class MemoryTracker:
-    """Tracks whether the memory of a replayed policy equals that of the recorded policy.
+def cold_and_comparable(usable: Mask, recorded_cold: Mask, missing: Mask, memory: float) -> tuple[Mask, Mask]:
+    """Return which steps (K,) start cold, and in which the memory equals that of the recorded policy.
+
+    usable (K,): steps that can be replayed; recorded_cold (K,): steps with which the recorded policy started cold;
+    missing (K,): steps before which the recording lacks others.
 
     The memory is cleared when the recorded policy cleared it, at the first step, and after lost or missing steps. In
     the last two cases the memories differ until the recorded policy starts cold, or for `memory` steps, until the steps
     before the gap have left both memories.
     """
-
-    def __init__(self, memory: float) -> None:
-        self._memory = memory
-        self._held = 0.0  # newest steps that both hold; infinite after a cold start of both
-
-    @property
-    def holds(self) -> bool:
-        """Whether both memories hold a step; otherwise the next one starts cold."""
-        return self._held > 0.0
-
-    def lose(self) -> None:
-        """Note a step that cannot be replayed."""
-        self._held = 0.0
-
-    def take(self, recorded_cold: bool, missing: bool) -> tuple[bool, bool]:
-        """Return whether the next step starts cold and whether its targets are comparable with the recorded ones.
-
-        recorded_cold: the recorded policy started cold with it; missing: the recording lacks steps before it.
-        """
-        if recorded_cold:
-            self._held = math.inf
-        elif missing:
-            self._held = 0.0
-        held, self._held = self._held, self._held + 1
-        return recorded_cold or not held, held >= self._memory
+    held = 0.0  # newest steps that both memories hold; infinite after a cold start of both
+    cold, comparable = np.zeros((2, len(usable)), dtype=np.bool_)
+    for step in range(len(usable)):
+        if not usable[step]:
+            held = 0.0
+            continue
+        held = math.inf if recorded_cold[step] else 0.0 if missing[step] else held
+        cold[step], comparable[step] = recorded_cold[step] or not held, held >= memory
+        held += 1
+    return cold, comparable
 
 
 def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", name: str = "") -> PolicyReplay:
@@ -101,26 +86,15 @@ def replay_policy(run: Run, model: PolicyModel, robot: Robot, label: str = "A", 
     time = steps.record.target_stamp
     slow = len(time) < 2 or np.median(np.diff(time)) * model.card.interface.rate > 1.0 / SLOWEST
     if steps.basis == "inferred" and slow:
-        replay = walk_over_states(run.without_targets(), load_policy(model), model, robot)
+        replay = walk_over_states(run.without_targets(), model, robot)
     else:
         replay = replay_steps(run, steps, model, robot)
     return replace(replay, label=label, name=name)
 
 
 def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> PolicyReplay:
-    """Replay the policy of `model` at these steps, with the measured states and the recorded targets (open loop).
-
-    MemoryTracker decides on cold starts and comparable targets.
-    """
-    memory = MemoryTracker(model.card.memory)
-    cold, comparable = np.zeros((2, len(steps)), dtype=np.bool_)
-    for step, (usable, recorded_cold, missing) in enumerate(
-        zip(steps.usable.tolist(), steps.record.cold.tolist(), (steps.missing > 0).tolist(), strict=True)
-    ):
-        if usable:
-            cold[step], comparable[step] = memory.take(recorded_cold, missing)
-        else:
-            memory.lose()
+    """Replay the policy of `model` at these steps, with the measured states and the recorded targets (open loop)."""
+    cold, comparable = cold_and_comparable(steps.usable, steps.record.cold, steps.missing > 0, model.card.memory)
     known = steps.usable & (np.cumsum(cold) <= MOST_STARTS)
     taken, cold = steps.chosen(known), cold[known]
     period, states = run.period or 1.0 / model.card.interface.rate, run.state(taken.joints, taken.imu)
@@ -140,25 +114,24 @@ def replay_steps(run: Run, steps: Steps, model: PolicyModel, robot: Robot) -> Po
     )
 
 
-def walk_over_states(
-    run: Run, policy: Policy, model: PolicyModel, robot: Robot, feedback: Feedback = "own"
-) -> PolicyReplay:
-    """Run `policy` over the states of a run with the controller's code (closed loop), see steps_over_states.
+def walk_over_states(run: Run, model: PolicyModel, robot: Robot) -> PolicyReplay:
+    """Run the policy of `model` over the states of a run with the controller's code, see steps_over_states.
 
-    The measured position is the target before the first. Recorded targets have the stamps of the states.
+    The last sent targets are the recorded ones if the run has them, otherwise the policy's own. The measured position
+    is the target before the first. Recorded targets have the stamps of the states.
     """
     run.check_robot(robot)
     rate, steps = model.card.interface.rate, steps_over_states(run, model.command_shaper())
     target = np.append(run.targets.position, np.full((1, len(run.joint_names)), np.nan), axis=0)
     recorded = target[steps.target]  # -1 is the row of the unknown
     limiter = JointLimiter(robot, 1.0 / rate)
-    runner = PolicyRunner(policy, model.card.interface, limiter)
+    runner = PolicyRunner(load_policy(model), model.card.interface, limiter)
     action = np.empty_like(recorded)
     for step, (joints, imu) in enumerate(zip(steps.joints.tolist(), steps.imu.tolist(), strict=True)):
         if steps.record.cold[step]:
             runner.reset()
             limiter.start(run.joints.position[joints])
-        elif feedback == "recorded" and np.isfinite(recorded[step - 1]).all():
+        elif np.isfinite(recorded[step - 1]).all():
             limiter.start(recorded[step - 1])
         runner.repeat_command(*steps.record.command(step))
         action[step] = runner.targets(run.state(joints, imu))

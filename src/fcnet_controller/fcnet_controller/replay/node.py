@@ -30,7 +30,6 @@ from fcnet_core.files import write_whole
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.names import REPLAY, Mode
 from fcnet_core.observation import PolicyStep
-from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay, replay_steps, walk_over_states
@@ -59,7 +58,7 @@ def replay_run(run: Run, model: PolicyModel, robot: Robot) -> PolicyReplay:
     """Take the recorded steps of a run again; without any, walk over its states at the policy's own rate."""
     if len(run.steps.target_stamp):
         return replay_steps(run, extract_steps(run, model.command_shaper()), model, robot)
-    return walk_over_states(run.without_targets(), load_policy(model), model, robot)
+    return walk_over_states(run.without_targets(), model, robot)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fcnet_core.model_file import save_model
 from fcnet_core.names import Mode
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.metrics import body_motion, mode_times, smoothness, spectrum, timing, tracking_error
-from fcnet_replay.policy_replay import MemoryTracker
+from fcnet_replay.policy_replay import cold_and_comparable
 from fcnet_replay.report.findings import findings
 from fcnet_replay.report.signals import Signals
 from fcnet_replay.run import ModeRecord
@@ -130,15 +130,20 @@ def test_records_that_are_out_of_order_are_read_by_their_times(evaluate, robot) 
 
 
 def test_the_memory_is_that_of_the_recorded_policy_after_its_cold_start_or_when_the_gap_has_left_it() -> None:
-    memory = MemoryTracker(3)
-    assert memory.take(False, False) == (True, False)  # the recording begins in the middle of a walk
-    assert [memory.take(False, False) for _ in range(3)] == [(False, False), (False, False), (False, True)]
-    assert memory.take(False, True) == (True, False)
-    assert memory.take(True, False) == (True, True)
-    assert memory.take(False, False) == (False, True)
-    memory.lose()
-    assert memory.take(False, False) == (True, False)
-    assert MemoryTracker(0).take(False, False) == (True, True)
+    made = [  # usable, cold and missing before it as recorded; starts cold, comparable
+        (1, 0, 0, 1, 0),  # the recording begins in the middle of a walk
+        (1, 0, 0, 0, 0),
+        (1, 0, 0, 0, 0),
+        (1, 0, 0, 0, 1),
+        (1, 0, 1, 1, 0),
+        (1, 1, 0, 1, 1),
+        (1, 0, 0, 0, 1),
+        (0, 0, 0, 0, 0),
+        (1, 0, 0, 1, 0),
+    ]
+    usable, recorded_cold, missing, cold, comparable = np.array(made, dtype=bool).T
+    np.testing.assert_array_equal(cold_and_comparable(usable, recorded_cold, missing, 3), [cold, comparable])
+    assert cold_and_comparable(usable[:1], recorded_cold, missing, 0)[1].all()
 
 
 def test_two_policies_are_compared_with_the_recording_and_each_other(evaluate, model, tmp_path) -> None:

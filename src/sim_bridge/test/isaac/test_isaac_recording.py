@@ -13,7 +13,6 @@ import pytest
 import rollout_writer
 
 from fcnet_core.model_file import load_model
-from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.metrics import action_error
@@ -43,10 +42,11 @@ def test_a_walk_is_recorded_as_it_happened(recording, aliengo):
     assert np.corrcoef(step[slow], joints.velocity[1:][slow])[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("feedback", ["recorded", "own"])
-def test_the_policy_that_was_recorded_would_have_done_the_same(recording, aliengo, feedback):
-    found = walk_over_states(recording, load_policy(MODEL), MODEL, aliengo, feedback)
+def test_the_policy_that_was_recorded_would_have_done_the_same_also_with_its_own_targets(recording, aliengo):
+    found = walk_over_states(recording, MODEL, aliengo)
+    own = walk_over_states(recording.without_targets(), MODEL, aliengo)
     assert len(found.time) == 200
+    np.testing.assert_allclose(own.action, found.recorded, atol=1e-5)
     error = action_error(found)
     assert error["agrees"]
     assert error["steps"] == 200
@@ -56,15 +56,15 @@ def test_the_policy_that_was_recorded_would_have_done_the_same(recording, alieng
 def test_a_wrong_order_of_joints_would_be_seen(recording, aliengo):
     """The comparison above proves something: with left and right exchanged it fails."""
     swapped = with_targets(recording, recording.targets.position[:, [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]])
-    found = walk_over_states(swapped, load_policy(MODEL), MODEL, aliengo, "recorded")
+    found = walk_over_states(swapped, MODEL, aliengo)
     assert action_error(found)["rmse"] > 0.01
 
 
 def test_every_episode_starts_cold(recording, aliengo):
     both = replace(recording, starts=recording.joints.stamp[[0, 100]])
     later = replace(recording, joints=JointRecord(*(array[100:] for array in vars(recording.joints).values())))
-    found = walk_over_states(both, load_policy(MODEL), MODEL, aliengo, "recorded")
-    alone = walk_over_states(later, load_policy(MODEL), MODEL, aliengo, "recorded")
+    found = walk_over_states(both, MODEL, aliengo)
+    alone = walk_over_states(later, MODEL, aliengo)
     np.testing.assert_array_equal(found.action[100:], alone.action)
 
 
@@ -78,7 +78,7 @@ def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controlle
         often[name] = type(record)(**repeated | {field: time for field in ("received", "stamp") if field in repeated})
     setpoint = np.repeat(recording.setpoints.value, 4, axis=0)
     run = replace(recording, setpoints=SetpointRecord(lambda: (time, setpoint)), **often)
-    found = walk_over_states(run, load_policy(MODEL), MODEL, aliengo, "recorded")
+    found = walk_over_states(run, MODEL, aliengo)
     np.testing.assert_allclose(found.time, np.arange(200) * 0.02, atol=1e-9)
     assert np.abs(found.error).max() < 1e-5
 
@@ -86,10 +86,10 @@ def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controlle
 def test_steps_without_recorded_targets_are_not_compared(recording, aliengo):
     target = recording.targets.position.copy()
     target[10:] = np.nan
-    error = action_error(walk_over_states(with_targets(recording, target), load_policy(MODEL), MODEL, aliengo))
+    error = action_error(walk_over_states(with_targets(recording, target), MODEL, aliengo))
     assert (error["steps"], error["uncompared_steps"]) == (10, 190)
     target[:] = np.nan
-    error = action_error(walk_over_states(with_targets(recording, target), load_policy(MODEL), MODEL, aliengo))
+    error = action_error(walk_over_states(with_targets(recording, target), MODEL, aliengo))
     assert (error["steps"], error["rmse"]) == (0, None)
 
 
