@@ -239,7 +239,7 @@ ODD_TRANSITIONS = [
     ChangeState.Request(transition=Transition(id=number, label=label))
     for number, label in [*product((0, 255), ("activate", "x" * 10_000)), *product((0, 9, 60, 99, 255), ("",))]
 ]
-ZEROS = [0.0] * 12
+ZEROS = [0.0] * MOTORS
 BAD_GAINS = (
     '{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
     '{"kp": {"FR_hip_joint": 1' + "0" * 400 + '}, "kd": {}}',
@@ -257,11 +257,11 @@ ATTACKS = (
     # joint_trajectory: a second sender while the controller keeps sending.
     damaged(JOINT_TRAJECTORY, JointTrajectory(joint_names=list(JOINTS), points=[JointTrajectoryPoint()])),
     Attack("targets that are not finite", "topic", publish(
-        JOINT_TRAJECTORY, trajectory([NAN] * 12), trajectory([INFINITY] * 12), trajectory([HUGE] * 12))),
+        JOINT_TRAJECTORY, trajectory([NAN] * MOTORS), trajectory([INFINITY] * MOTORS), trajectory([HUGE] * MOTORS))),
     Attack("targets of wrong sizes", "topic", publish(
         JOINT_TRAJECTORY, trajectory([0.0] * 11), trajectory([0.0] * 13), trajectory([]), trajectory(ZEROS, points=0),
-        trajectory(ZEROS, points=2), trajectory(ZEROS, points=1000), trajectory(ZEROS, ["a"] * 12),
-        trajectory(ZEROS, JOINTS[:1] * MOTORS), trajectory(ZEROS, velocities=[1.0] * 12, effort=[HUGE] * 12))),
+        trajectory(ZEROS, points=2), trajectory(ZEROS, points=1000), trajectory(ZEROS, ["a"] * MOTORS),
+        trajectory(ZEROS, JOINTS[:1] * MOTORS), trajectory(ZEROS, velocities=[1.0] * MOTORS, effort=[HUGE] * MOTORS))),
     Attack("200,000 joint names", "topic", publish(
         JOINT_TRAJECTORY, lambda access: trajectory(ZEROS, [f"joint_{number}" for number in range(MANY)])(access),
         duration=0.0)),
@@ -305,11 +305,11 @@ ATTACKS = (
         JOY, Joy(), Joy(axes=[NAN] * 5, buttons=[2**31 - 1] * 16), Joy(axes=[HUGE % 1e38] * 2, buttons=[1]),
         Joy(axes=[0.0] * 100_000, buttons=[1] * 100_000))),
     # States of a second publisher.
-    damaged(JOINT_STATES, JointState(name=list(JOINTS), position=[0.0] * 12)),
+    damaged(JOINT_STATES, JointState(name=list(JOINTS), position=[0.0] * MOTORS)),
     damaged(IMU, Imu()),
     Attack("states that are not finite", "topic", publish(JOINT_STATES, lambda access: _states(access, error=NAN))),
     Attack("states of other joints", "topic", publish(
-        JOINT_STATES, lambda access: _states(access, ["x"] * 12), lambda access: _states(access, []))),
+        JOINT_STATES, lambda access: _states(access, ["x"] * MOTORS), lambda access: _states(access, []))),
     Attack("states of 200,000 joints", "topic", publish(
         JOINT_STATES, lambda access: _states(access, ["x"] * MANY), duration=0.0)),
     Attack("states of another robot", "topic", publish(JOINT_STATES, lambda access: _states(access, error=0.8))),

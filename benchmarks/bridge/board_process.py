@@ -24,7 +24,7 @@ from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
-from unitree_lowlevel.codec import GEN33, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
+from unitree_lowlevel.codec import GEN33, MOTORS, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
 from unitree_lowlevel.fake_board.board import MILLISECONDS, CommandLog, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import BoardPhysics, JointPhysics
@@ -185,7 +185,7 @@ class _Board(FakeBoard):
         self._observed.sensed.clear()
 
         def column(name: str) -> Array:
-            return np.array([getattr(command, name) for _arrival, command in commands]).reshape(-1, 12)
+            return np.array([getattr(command, name) for _arrival, command in commands]).reshape(-1, MOTORS)
 
         position, stiffness = column("position"), column("stiffness")
         return WireLog(
@@ -197,8 +197,8 @@ class _Board(FakeBoard):
             torque=column("torque"),
             bad=bad,
             sensed=np.array([row[0] for row in sensed]),
-            sensed_position=np.array([row[1] for row in sensed]).reshape(-1, 12),
-            sensed_velocity=np.array([row[2] for row in sensed]).reshape(-1, 12),
+            sensed_position=np.array([row[1] for row in sensed]).reshape(-1, MOTORS),
+            sensed_velocity=np.array([row[2] for row in sensed]).reshape(-1, MOTORS),
         )
 
     def inject(self, kind: str, count: int, seed: int) -> None:
@@ -214,14 +214,14 @@ class _Board(FakeBoard):
         tick = int(self._cycles * PERIOD * MILLISECONDS)
         if kind == "old":
             tick -= 2000 - number
-            sensors["position"] = sensors["position"] + rng.uniform(-0.3, 0.3, 12)
+            sensors["position"] = sensors["position"] + rng.uniform(-0.3, 0.3, MOTORS)
         elif kind == "future":
             tick += 100_000 + number
         elif kind == "not_finite":
-            sensors["velocity"][int(rng.integers(12))] = np.nan
-        mode, still = np.full(12, SERVO, dtype=np.uint8), bytes(40)
+            sensors["velocity"][int(rng.integers(MOTORS))] = np.nan
+        mode, still = np.full(MOTORS, SERVO, dtype=np.uint8), bytes(40)
         state = LowState(
-            mode=mode, temperature=np.full(12, 30.0), imu_temperature=30.0, tick=tick % 2**32, remote=still,
+            mode=mode, temperature=np.full(MOTORS, 30.0), imu_temperature=30.0, tick=tick % 2**32, remote=still,
             identity=(0, 0), **sensors,
         )  # fmt: skip
         datagram = bytearray(encode_state(GEN33, state))
