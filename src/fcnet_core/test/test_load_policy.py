@@ -46,15 +46,11 @@ def test_auto_is_numba_if_it_is_installed_and_else_the_exported_step(exported, m
         load_policy(replace(exported, step=b""))
 
 
-def test_a_runtime_whose_library_is_missing_is_one_sentence(small, monkeypatch) -> None:
+@pytest.mark.parametrize(("runtime", "named"), [("onnx", "needs onnxruntime; install it"), ("tensorrt", "numba, onnx")])
+def test_a_runtime_that_cannot_be_had_is_one_sentence(small, monkeypatch, runtime, named) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    with pytest.raises(FcnetError, match="needs onnxruntime; install it"):
-        load_policy(small.model, "onnx")
-
-
-def test_an_unknown_runtime_is_one_sentence(small) -> None:
-    with pytest.raises(FcnetError, match="choose one of auto, numba, onnx"):
-        load_policy(small.model, "tensorrt")
+    with pytest.raises(FcnetError, match=named):
+        load_policy(small.model, runtime)
 
 
 class Colours(PolicyConfig, frozen=True):
