@@ -189,12 +189,11 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
     period = shaper.clock.period
     sent = np.logical_and.reduce(np.isfinite(run.targets.position), axis=1)  # the others ask for damping
     segments = _segments_by_mode(run, sent, period) if run.mode.modes else _segments_by_pauses(run, sent, period)
-    repeats = np.append(False, (np.diff(run.targets.position, axis=0) == 0).all(axis=1)).tolist()
     parts = [(np.empty(0, dtype=np.int64), *(np.empty(0, dtype=np.bool_),) * 3)]  # rows, started, whole, first
     for segment in segments:
         interval = run.period or float(np.median(np.diff(run.targets.received[segment.begin : segment.end])))
         cycles = max(round(period / interval), 1) if interval > 0 else 1
-        rows = _step_rows(repeats, segment, cycles)
+        rows = np.arange(segment.begin, segment.end, cycles)
         whole = _without_missing_targets(run, rows, period)
         parts.append((rows, np.full(len(rows), segment.started), whole, np.arange(len(rows)) == 0))
     row, started, whole, first = map(np.concatenate, zip(*parts, strict=True))
@@ -234,23 +233,6 @@ def _segments_by_pauses(run: Run, sent: Mask, period: float) -> list[_TargetSegm
     parts = np.flatnonzero((np.diff(run.targets.received) > PAUSE * period) | (np.diff(sent) != 0)) + 1
     bounds = [0, *parts.tolist(), len(sent)]
     return [_TargetSegment(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]
-
-
-def _step_rows(repeats: list[bool], segment: _TargetSegment, cycles: int) -> Rows:
-    """Return the rows of the targets with which steps were taken. repeats: whether a target equals the one before it.
-
-    The controller repeats a target for `cycles` cycles. A repeated target where a step is due means that the bag lacks
-    one of the repetitions before it: then the step is the nearest target before it that is no repetition.
-    """
-    if cycles == 1:
-        return np.arange(segment.begin, segment.end)
-    rows, due = [], segment.begin
-    while due < segment.end:
-        candidates = range(due, due - cycles // 2 - 1, -1)
-        row = next((row for row in candidates if not repeats[row]), due)
-        rows.append(row)
-        due = row + cycles
-    return np.array(rows)
 
 
 def _without_missing_targets(run: Run, rows: Rows, period: float) -> Mask:

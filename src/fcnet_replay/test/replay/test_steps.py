@@ -72,19 +72,11 @@ def held_four_times(messages):
     return [*messages, *held]
 
 
-def test_of_a_faster_controllers_targets_every_nth_is_a_step_though_the_bag_lacks_some(infer) -> None:
-    def edit(messages):
-        messages = sorted(held_four_times(stood_before(messages)), key=lambda entry: entry[0])
-        lacking = [place for place, entry in enumerate(messages) if entry[1] == "joint_trajectory"][11::31]
-        return [entry for place, entry in enumerate(messages) if place not in lacking]
-
-    recorded, inferred = infer(edit=edit)
+def test_of_a_faster_controllers_targets_every_nth_is_a_step(infer) -> None:
+    recorded, inferred = infer(edit=lambda messages: held_four_times(stood_before(messages)))
     assert len(inferred.record.cold) == 199 and inferred.phase_known.all()
-    for name in ("setpoint", "phase", "walking"):
-        np.testing.assert_allclose(getattr(inferred.record, name), getattr(recorded, name), atol=1e-9)
-    shift = inferred.record.target_stamp - recorded.target_stamp  # where the first of four is lacking, it is the second
-    assert set(np.round(shift, 3)) == {0.0, 0.005}
-    assert (shift < 0.004).mean() > 0.95
+    np.testing.assert_allclose(inferred.record.setpoint, recorded.setpoint, atol=1e-9)
+    np.testing.assert_allclose(inferred.record.target_stamp, recorded.target_stamp, rtol=0, atol=1e-6)
 
 
 def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer) -> None:
