@@ -18,13 +18,14 @@ import pytest
 import torch
 
 from fcnet_core.bench.timing import Pace
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.model_file import load_model
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.fcnet.network import FourierControllerNetwork
 from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import load_policy
+from fcnet_core.robot import load_robot
 from papers.body_transformer import sparse_attention, walk_study
 from papers.body_transformer.walk_network import Networks, walk_graph
 from papers.fcnet import step_sweeps, study, train_steps
@@ -162,7 +163,7 @@ def test_the_published_form_has_the_outputs_and_gradients_of_the_network() -> No
 def data(tmp_path_factory) -> Path:
     """Two shards of sequences whose labels are a part of the observations."""
     folder: Path = tmp_path_factory.mktemp("data") / "walks"
-    writer, rng = DatasetWriter(folder, Manifest("aliengo", 50.0)), np.random.default_rng(0)
+    writer, rng = DatasetWriter(folder, velocity_manifest(load_robot("aliengo"), 50.0)), np.random.default_rng(0)
     for sequences in (5, 3):
         seen = rng.standard_normal((sequences, 130, 70)).astype(np.float32)
         first = np.zeros((sequences, 130), dtype=bool)

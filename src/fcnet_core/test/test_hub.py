@@ -18,8 +18,9 @@ from fcnet_core import load_model, load_policy
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import folders_and_weights
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.model_file import shipped_model
+from fcnet_core.robot import load_robot
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 Repositories = dict[str, dict[str, bytes]]  # "models/OWNER/NAME" -> file -> content
@@ -127,7 +128,7 @@ def test_a_hub_out_of_reach_and_a_missing_library_are_refused(monkeypatch: pytes
 
 
 def test_a_data_set_is_loaded_by_name_and_may_have_a_weight(hub: Repositories, tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path / "data", Manifest("aliengo", 50.0, {"source": "collect"}))
+    writer = DatasetWriter(tmp_path / "data", velocity_manifest(load_robot("aliengo"), 50.0, {"source": "collect"}))
     arrays = {"observation": np.ones((2, 3, 70)), "action": np.ones((2, 3, 12)), "first": np.eye(2, 3, dtype=bool)}
     writer.write_shard(0, {"seed": 1}, **arrays)
     files = {path.relative_to(writer.folder).as_posix(): path for path in writer.folder.rglob("*") if path.is_file()}

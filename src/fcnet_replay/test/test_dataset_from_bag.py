@@ -12,8 +12,9 @@ import pytest
 from made_bag import stood_before, text
 
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.policy import load_policy
+from fcnet_core.robot import load_robot
 from fcnet_replay.datasets.validation import faults
 
 Edit = Callable[[list[Any]], list[Any]]
@@ -130,7 +131,7 @@ def test_a_bag_of_another_robot_or_rate_or_named_twice_is_refused(
 def test_several_bags_go_together_with_collected_data(bag, tmp_path) -> None:
     converted(tmp_path, bag("one"), bag("two", roll=0.2))
     rng, first = np.random.default_rng(0), np.tile(np.arange(60) == 0, (4, 1))
-    writer = DatasetWriter(tmp_path / "collected", Manifest("aliengo", 50.0))
+    writer = DatasetWriter(tmp_path / "collected", velocity_manifest(load_robot("aliengo"), 50.0))
     writer.add({}, observation=rng.normal(size=(4, 60, 70)), action=rng.normal(size=(4, 60, 12)), first=first)
     data = Dataset([tmp_path / "data", tmp_path / "collected"])  # as `fcnet train` takes them
     assert data.steps == 398 + 240

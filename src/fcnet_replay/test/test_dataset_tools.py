@@ -16,7 +16,7 @@ import pytest
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest, velocity_manifest
 from fcnet_core.model_file import save_model
 from fcnet_core.observation import ARRAYS
 from fcnet_core.policies.normalisation import observation_scales
@@ -26,6 +26,7 @@ from fcnet_replay.datasets.combine import merge
 from fcnet_replay.datasets.validation import faults
 
 ALIENGO = load_robot("aliengo")
+MANIFEST = velocity_manifest(ALIENGO, 50.0)
 
 
 def sound_arrays(seed: int, sequences: int = 3, steps: int = 40) -> dict[str, np.ndarray[Any, Any]]:
@@ -49,7 +50,7 @@ def sound_arrays(seed: int, sequences: int = 3, steps: int = 40) -> dict[str, np
 @pytest.fixture
 def data(tmp_path: Path) -> Callable[..., Path]:
     def write(name: str = "data", shards: int = 2, robot: str = "aliengo", rate: float = 50.0, **facts: Any) -> Path:
-        writer = DatasetWriter(tmp_path / name, Manifest(robot, rate, facts))
+        writer = DatasetWriter(tmp_path / name, velocity_manifest(load_robot(robot), rate, facts))
         for index in range(shards):
             writer.write_shard(index, **sound_arrays(sum(name.encode()) + index), job={"seed": index})
         return tmp_path / name
@@ -160,7 +161,10 @@ def test_what_does_not_belong_together_is_not_merged(data, tmp_path, name, facts
 
 
 def test_merging_holds_one_shard_in_memory(tmp_path) -> None:
-    writer, arrays = DatasetWriter(tmp_path / "large", Manifest("aliengo", 50.0)), sound_arrays(0, 32, 400)
+    writer, arrays = (
+        DatasetWriter(tmp_path / "large", velocity_manifest(load_robot("aliengo"), 50.0)),
+        sound_arrays(0, 32, 400),
+    )
     for _ in range(12):
         writer.add({}, **arrays)
     size = sum(array.nbytes for array in arrays.values())
@@ -191,7 +195,7 @@ def test_splitting_divides_whole_episodes_by_the_seed_alone(data, tmp_path) -> N
 
 @pytest.mark.parametrize(("steps", "share"), [(20, "0.1"), (40, "1")])
 def test_one_episode_and_other_shares_cannot_be_split(tmp_path, steps, share) -> None:
-    DatasetWriter(tmp_path / "one", Manifest("aliengo", 50.0)).add({}, **sound_arrays(0, sequences=1, steps=steps))
+    DatasetWriter(tmp_path / "one", MANIFEST).add({}, **sound_arrays(0, sequences=1, steps=steps))
     arguments = ["--validation", share, "-o", str(tmp_path / "parts")]
     assert main(["dataset", "split", str(tmp_path / "one"), *arguments]) == USAGE_ERROR
     assert not (tmp_path / "parts").exists()

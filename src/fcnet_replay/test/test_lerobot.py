@@ -15,7 +15,8 @@ import pytest
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.learning.dataset import FIRST, Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import FIRST, Dataset, DatasetWriter, Manifest, velocity_manifest
+from fcnet_core.robot import load_robot
 from fcnet_replay.datasets.lerobot import NAMES
 
 TASK = {
@@ -49,7 +50,7 @@ def write(folder: Path, manifest: Manifest, shards: tuple[int, ...] = (0, 3)) ->
 
 
 MANIFESTS = {
-    "quadruped": Manifest("aliengo", 50.0, DESCRIPTION),
+    "quadruped": velocity_manifest(load_robot("aliengo"), 50.0, DESCRIPTION),
     "task": Manifest("hopper", 62.5, DESCRIPTION, (), TASK),
 }
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from fcnet_core.files import NotNegative, Positive, preset, read_settings
-from fcnet_core.learning.dataset import DatasetWriter, Manifest
+from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
@@ -123,7 +123,7 @@ class Collector:
             "student": str(self.student) if self.student else None,
             "teacher": load_model(self.teacher).fingerprint if self.teacher else None,
         }
-        return DatasetWriter(self.folder, Manifest(robot.name, 1 / CONTROL_PERIOD, description))
+        return DatasetWriter(self.folder, velocity_manifest(robot, 1 / CONTROL_PERIOD, description))
 
     def collect(self, job: Job, writer: DatasetWriter) -> int:
         """Make and write one shard unless it exists; return the number of falls."""

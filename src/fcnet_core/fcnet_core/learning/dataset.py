@@ -29,14 +29,14 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from fcnet_core.arrays import Array, ArraySpec, Mask, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import read_file, write_whole
 from fcnet_core.hub import hub_data, is_hub
-from fcnet_core.observation import ARRAYS
-from fcnet_core.robot import JOINT_NAMES
+from fcnet_core.observation import ARRAYS, velocity_interface
+from fcnet_core.robot import Robot
 
 FORMAT_VERSION = 2
 HIGHEST_RATE = 100_000.0  # [Hz]
@@ -49,14 +49,21 @@ IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # equal in folder
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Properties of all shards of a folder: robot (or task), control rate [Hz], a free description of how the data were
-    made, joint order, and the arrays of a step. The defaults are those of a quadruped.
+    made, joint order (none for a task without a robot), and the arrays of a step.
     """
 
     robot: str
     control_rate: Annotated[float, Meta(gt=0, le=HIGHEST_RATE)]
     description: dict[str, Any] = {}
-    joint_names: tuple[str, ...] = JOINT_NAMES
-    arrays: dict[ArrayName, ArraySpec] = field(default_factory=lambda: ARRAYS)
+    joint_names: tuple[str, ...] = ()
+    arrays: dict[ArrayName, ArraySpec] = {}
+
+
+def velocity_manifest(robot: Robot, rate: float, description: Mapping[str, Any] | None = None) -> Manifest:
+    """Return the manifest of what a policy with the velocity interface of `robot` sees and sends at `rate` [Hz]."""
+    interface = velocity_interface(robot, rate)
+    arrays = {**interface.spec, "action": ArraySpec((interface.values,))}
+    return Manifest(robot.name, rate, dict(description or {}), interface.joints, arrays)
 
 
 @dataclass(frozen=True)
@@ -265,6 +272,8 @@ def read_manifest(folder: str | Path) -> Manifest:
         version = facts.pop("format_version")
         if version not in (1, FORMAT_VERSION):
             raise FcnetError(f"{folder} has data format {version}, expected {FORMAT_VERSION}; collect it again")
+        if version == 1:  # of quadrupeds, whose arrays were the only ones
+            facts.setdefault("arrays", msgspec.to_builtins(ARRAYS))
         return msgspec.convert(facts, Manifest)
     except FcnetError:
         raise

@@ -23,11 +23,11 @@ from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import ALONE, Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
-from fcnet_core.observation import ARRAYS, LAYOUT, vector_interface
+from fcnet_core.observation import vector_interface, velocity_interface
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
-from fcnet_core.robot import JOINT_NAMES, SETPOINT_FIELDS, Robot, load_robot
+from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 
 LONGEST_DESCRIPTIONS = 500_000  # [characters] of all data folders, in a policy's card: about half of what is read
 
@@ -131,10 +131,12 @@ class Imitation:
 
 
 def envelope_of(data: Dataset, robot: Robot) -> Envelope | None:
-    """Return the command envelope of a quadruped's data, or None if they have no setpoints or too few."""
-    if data.manifest.arrays.get("observation") != ARRAYS["observation"]:
+    """Return the command envelope of a robot's data, or None if they have no setpoints or too few."""
+    rate = data.manifest.control_rate
+    seen = velocity_interface(robot, rate).spec["observation"]
+    if data.manifest.arrays.get("observation") != seen:
         return None
-    return Envelope.from_setpoints(_Setpoints(data.shards), data.manifest.control_rate, robot.commands)
+    return Envelope.from_setpoints(_Setpoints(data.shards, seen.slices()["command"]), rate, robot.commands)
 
 
 @dataclass(frozen=True)
@@ -142,20 +144,22 @@ class _Setpoints:
     """The setpoints (N, 9) shard by shard, read again in each pass."""
 
     shards: list[Shard]
+    columns: slice  # of the command
 
     def __iter__(self) -> Iterator[Floats]:
         for shard in self.shards:
-            yield setpoints_of(shard.observation[..., LAYOUT["command"]]).reshape(-1, len(SETPOINT_FIELDS))
+            yield setpoints_of(shard.observation[..., self.columns]).reshape(-1, len(SETPOINT_FIELDS))
 
 
 def _robot(data: Dataset) -> Robot | None:
     """Return the robot of the data, or None for a task without joint names."""
     if not data.manifest.joint_names:
         return None
-    if data.manifest.joint_names != JOINT_NAMES:
-        names = ", ".join(JOINT_NAMES)
+    robot = load_robot(data.manifest.robot)
+    if data.manifest.joint_names != robot.joint_names:
+        names = ", ".join(robot.joint_names)
         raise FcnetError(f"the joints of {data.folders[0]} are not in the order {names}; collect again")
-    return load_robot(data.manifest.robot)
+    return robot
 
 
 def _check_arrays(config: TrainConfig, data: Dataset) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from fcnet_core.learning.config import TrainConfig
-from fcnet_core.learning.dataset import DatasetWriter, Manifest
+from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.robot import load_robot
 
 
 def write_tiny_data(folder: Path, robot: str = "aliengo", shards: int = 2) -> Path:
     """Targets that depend on the present and the past observation; episodes begin at steps 0, 50 and 100 of 120."""
-    writer = DatasetWriter(folder, Manifest(robot, 50.0, {"expert": "made up"}))
+    writer = DatasetWriter(folder, velocity_manifest(load_robot(robot), 50.0, {"expert": "made up"}))
     mixing = np.random.default_rng(7).normal(size=(70, 12)) * 0.1
     first = np.zeros((6, 120), dtype=bool)
     first[:, ::50] = True

@@ -15,10 +15,10 @@ import pytest
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest, velocity_manifest
 from fcnet_core.robot import load_robot
 
-RECIPE = Manifest("aliengo", 50.0, {"expert": "trot"})
+RECIPE = velocity_manifest(load_robot("aliengo"), 50.0, {"expert": "trot"})
 
 
 def arrays(seed: int, sequences: int = 3, steps: int = 20) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_neither_a_finished_shard_nor_data_of_another_recipe_are_touched(folder:
     with pytest.raises(FcnetError, match="already exists"):
         DatasetWriter(folder, RECIPE).write_shard(0, **arrays(9), job={})
     with pytest.raises(FcnetError, match="another robot, expert"):
-        DatasetWriter(folder, Manifest("a1", 50.0, {"expert": "none"}))
+        DatasetWriter(folder, velocity_manifest(load_robot("a1"), 50.0, {"expert": "none"}))
     np.testing.assert_array_equal(Dataset(folder).shards[0].action, arrays(0)["action"])
 
 
@@ -131,7 +131,7 @@ def test_a_writer_killed_in_the_middle_loses_only_its_own_shard_and_a_collection
 
 def test_folders_that_are_no_data_or_do_not_belong_together_are_named(folder: Path, tmp_path: Path) -> None:
     DatasetWriter(tmp_path / "empty", RECIPE)
-    DatasetWriter(tmp_path / "a1", Manifest("a1", 50.0)).write_shard(0, **arrays(0), job={})
+    DatasetWriter(tmp_path / "a1", velocity_manifest(load_robot("a1"), 50.0)).write_shard(0, **arrays(0), job={})
     for folders, named in (
         ([], "no data folder"),
         ([tmp_path / "nowhere"], r"nowhere is not a data folder.*fcnet collect"),

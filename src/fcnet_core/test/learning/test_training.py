@@ -17,14 +17,15 @@ from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import imitation
 from fcnet_core.learning.config import TrainConfig, with_settings
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest, velocity_manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.learning.trainer import Progress, load_checkpoint, summed_error
 from fcnet_core.model_file import load_model, save_model
 from fcnet_core.observation import LAYOUT
 from fcnet_core.policy import load_policy
+from fcnet_core.robot import load_robot
 
-MADE_UP = Manifest("aliengo", 50.0, {"expert": "made up"})  # as of tiny_data
+MADE_UP = velocity_manifest(load_robot("aliengo"), 50.0, {"expert": "made up"})  # as of tiny_data
 
 
 def finished(run: Imitation) -> Imitation:
@@ -240,7 +241,7 @@ def test_descriptions_of_more_data_than_a_card_may_hold_are_left_out(tiny_config
 
 
 def test_a_policy_accepts_the_commands_that_its_data_hold(tiny_config: TrainConfig, tmp_path: Path) -> None:
-    writer = DatasetWriter(tmp_path / "driven", Manifest("aliengo", 50.0))
+    writer = DatasetWriter(tmp_path / "driven", velocity_manifest(load_robot("aliengo"), 50.0))
     observation = np.zeros((20, 200, 70))
     observation[..., LAYOUT["command"].start] = np.linspace(-0.2, 0.8, 200)
     observation[..., LAYOUT["command"].start + 3] = np.linspace(-0.1, 0.0, 20)[:, None]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
+from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.learning.sampler import CropSampler
+from fcnet_core.robot import load_robot
 
 
 def numbered_data(folder: Path, sequences: int = 10, steps: int = 60, episode: int = 20, origin: int = 0) -> Path:
@@ -20,7 +21,7 @@ def numbered_data(folder: Path, sequences: int = 10, steps: int = 60, episode: i
     observation[..., 0] = origin + np.arange(sequences)[:, None]
     observation[..., 1] = np.arange(steps)
     observation[..., 2] = first
-    writer = DatasetWriter(folder, Manifest("aliengo", 50.0))
+    writer = DatasetWriter(folder, velocity_manifest(load_robot("aliengo"), 50.0))
     writer.write_shard(0, {}, observation=observation, action=np.zeros((sequences, steps, 12)), first=first)
     return folder
 

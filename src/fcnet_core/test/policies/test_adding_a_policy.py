@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcnet_core.learning.dataset import DatasetWriter, Manifest
+from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
+from fcnet_core.robot import load_robot
 
 PAGE = Path(__file__).parents[4] / "docs" / "adding_a_policy.md"
 CONTRACT = Path(__file__).with_name("test_policy_contract.py")
@@ -84,7 +85,7 @@ def test_the_policy_passes_the_contract_test_of_all_policies(python: Python) -> 
 def test_it_is_trained_loaded_and_evaluated(python: Python, tmp_path: Path) -> None:
     rng, first = np.random.default_rng(0), np.zeros((4, 160), dtype=bool)
     first[:, 0] = True
-    writer = DatasetWriter(tmp_path / "data", Manifest("aliengo", 50.0, {"expert": "made up"}))
+    writer = DatasetWriter(tmp_path / "data", velocity_manifest(load_robot("aliengo"), 50.0, {"expert": "made up"}))
     writer.write_shard(
         0, {}, observation=rng.normal(size=(4, 160, 70)), action=rng.normal(size=(4, 160, 12)), first=first
     )

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.dataset import Manifest
+from fcnet_core.learning.dataset import Manifest, velocity_manifest
 from fcnet_core.observation import PolicyInterface, velocity_interface
 from fcnet_core.observation.interface import SETPOINT_TERMS
 from fcnet_core.observation.terms import Clock, Command, Constant, JointPosition, JointVelocity, LastAction, Term
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.robot import load_robot
 
 OBSERVATION = "observation"
-
-
-def velocity_manifest(robot: Robot, rate: float) -> Manifest:
-    """Return the manifest of what a policy with the velocity interface of `robot` sees and sends at `rate` [Hz]."""
-    interface = velocity_interface(robot, rate)
-    arrays = {**interface.spec, "action": ArraySpec((interface.values,))}
-    return Manifest(robot.name, rate, joint_names=interface.joints, arrays=arrays)
 
 
 def interface_of(manifest: Manifest) -> PolicyInterface | None:

@@ -17,12 +17,11 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
-from fcnet_core.learning.dataset import DatasetWriter
+from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.names import Mode
 from fcnet_core.observation import velocity_interface
 from fcnet_core.robot import Robot
 from fcnet_replay.bags.bag import Bag, open_bag
-from fcnet_replay.datasets.entries import velocity_manifest
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run

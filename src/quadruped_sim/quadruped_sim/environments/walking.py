@@ -2,7 +2,7 @@
 
 Observations and actions are those of a policy on the robot, so that a policy of the suite walks here as it is, and what
 learns here can walk there. Observation (70,): fcnet_core.observation.LAYOUT, as noisy sensors measure it. Action (12,):
-joint position targets [rad] in JOINT_NAMES order for one control period of 20 ms, limited as by the controller.
+joint position targets [rad] for one control period of 20 ms, limited as by the controller.
 Reward: the score of the task velocity, which `fcnet evaluate` reports, times the period. An episode ends when the
 robot falls.
 """
