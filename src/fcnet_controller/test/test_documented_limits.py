@@ -11,7 +11,7 @@ import yaml
 from fcnet_controller.parameters import ControllerParameters
 from fcnet_core.control.watchdogs import FOLLOWING_PATIENCE
 from fcnet_core.robot import Safety, load_robot
-from fcnet_ros.parameters import default_parameters
+from fcnet_ros.parameters import default_parameters, policy_rate
 from unitree_bridge.hardware import BridgeParameters
 from unitree_lowlevel.codec import PERIOD
 from unitree_lowlevel.io_link import SILENCE
@@ -67,7 +67,7 @@ def test_an_inner_layer_damps_before_an_outer_one_takes_its_place(name):
     safety, controller = load_robot(name).safety, ControllerParameters()
     assert PERIOD < safety.max_cycle_gap < SILENCE < safety.command_timeout < safety.state_timeout
     assert safety.state_timeout < controller.state_timeout
-    assert safety.command_timeout > 3.0 / controller.control_rate  # three lost targets are no reason to damp
+    assert safety.command_timeout > 3.0 / policy_rate(name, "")  # three lost targets are no reason to damp
 
 
 @both_robots

@@ -40,7 +40,8 @@ class ReplayBag:
 
     def played(self) -> dict[str, str]:
         """Return by relative topic name in the bag the relative name under which it is played."""
-        return {topic: renamed_topics().get(topic, topic) for topic in self.types}
+        renamed = renamed_topics()
+        return {topic: renamed.get(topic, topic) for topic in self.types}
 
     def messages(self) -> Iterator[tuple[float, str, bytes]]:
         """Yield time of reception [s], relative topic name and content of each played message, in that order."""
