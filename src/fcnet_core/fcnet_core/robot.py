@@ -18,9 +18,8 @@ from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, read_
 from fcnet_core.names import SETPOINT_UNITS
 
 ROBOT_FOLDER = CONFIG / "robots"
-LEGS = ("FR", "FL", "RR", "RL")
-LEG_JOINTS = ("hip", "thigh", "calf")
-JOINT_NAMES = tuple(f"{leg}_{joint}_joint" for leg in LEGS for joint in LEG_JOINTS)
+LEGS = ("FR", "FL", "RR", "RL")  # of the section `legs`, in the order of every array with an axis of legs
+LEG_JOINTS = ("hip", "thigh", "calf")  # of a leg, from the trunk outwards
 SETPOINT_FIELDS = tuple(SETPOINT_UNITS)
 Vector = tuple[Number, Number, Number]
 PerJoint = Number | tuple[Number, ...] | dict[str, Number]  # see per_joint

@@ -41,7 +41,7 @@ ROBOT_SIGNALS = ("orientation", "angular_velocity", "joint_position", "joint_vel
 class SensorReading:
     """Sensor readings of a real or simulated robot.
 
-    Joint position [rad], velocity [rad/s] and torque [Nm], (12,) in JOINT_NAMES order or empty; orientation (4,) x, y,
+    Joint position [rad], velocity [rad/s] and torque [Nm], (N,) of the robot's joints or empty; orientation (4,) x, y,
     z, w; angular velocity (3,) [rad/s] and acceleration (3,) [m/s^2] in the body frame; the acceleration includes
     gravity, as an accelerometer measures it: (0, 0, 9.81) at rest.
     """
@@ -67,7 +67,7 @@ class TrunkPose:
 
 
 class MeasuredState(Protocol):
-    """Joints (12,) in JOINT_NAMES order [rad, rad/s]; orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the
+    """Joints (N,) in the robot's order [rad, rad/s]; orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the
     body frame.
     """
 
