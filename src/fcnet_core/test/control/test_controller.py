@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from made_robots import every_robot
 
-from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.controller import Controller
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import Mode
-from fcnet_core.observation import RobotState
+from fcnet_core.observation import RobotState, velocity_interface
 
 PERIOD = 0.02
 LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
@@ -18,7 +17,7 @@ LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
 @pytest.mark.parametrize("robot", every_robot(), ids=lambda robot: robot.name)
 def test_a_robot_stands_up_and_lies_down_within_its_limits_and_rates(robot) -> None:
     limiter = JointLimiter(robot, PERIOD)
-    runner = PolicyRunner(None, CommandShaper(robot.commands, robot.gait, PERIOD), limiter)
+    runner = PolicyRunner(None, velocity_interface(robot), limiter)
     start = robot.stand_pose + 0.2 if robot.lie_pose is None else robot.lie_pose
     controller = Controller(robot, RobotState(start, 0 * start, LEVEL, np.zeros(3)), runner)
 
