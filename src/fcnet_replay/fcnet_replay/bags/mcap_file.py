@@ -50,7 +50,7 @@ MESSAGE = np.dtype(
         "itemsize": HEAD.size + MESSAGE_HEAD,
     }
 )
-UNREADABLE = (McapError, ReplayError, struct.error, UnicodeDecodeError)
+UNREADABLE = (McapError, ReplayError, struct.error, UnicodeDecodeError, OverflowError)
 
 
 def read_mcap(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
