@@ -160,7 +160,6 @@ class FakeBoard:
         faults: BoardFaults = NONE,
         free_running: bool = True,
         command_timeout: float | None = None,
-        ticks_per_second: float = MILLISECONDS,
         seed: int = 0,
     ) -> None:
         self.generation = generation
@@ -171,7 +170,6 @@ class FakeBoard:
         self._physics = physics
         self._free_running = free_running
         self._command_timeout = command_timeout
-        self._ticks_per_second = ticks_per_second
         self._other_generation = next(other for other in GENERATIONS.values() if other is not generation)
         self._cycles = 0
         self._command_time = 0.0
@@ -330,7 +328,7 @@ class FakeBoard:
             mode=self._mode,
             temperature=np.full(MOTORS, AMBIENT),
             imu_temperature=AMBIENT,
-            tick=int(self._cycles * PERIOD * self._ticks_per_second) % 2**32,
+            tick=int(self._cycles * PERIOD * MILLISECONDS) % 2**32,
             remote=self._remote_frame(),
             identity=(0, 0),
             **sensors,

@@ -42,7 +42,6 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
             faults=_faults(options),
             free_running=not options.answer_only,
             command_timeout=options.command_timeout,
-            ticks_per_second=options.ticks_per_second,
             seed=options.seed,
         )
     except ValueError as error:
@@ -76,7 +75,6 @@ def _parser(robot: str) -> argparse.ArgumentParser:
     parser.add_argument("--generation", choices=sorted(GENERATIONS), default="gen33", help="wire format (%(default)s)")
     parser.add_argument("--answer-only", action="store_true", help="one state per command instead of 500 per second")
     parser.add_argument("--command-timeout", type=float, help="[s] until the motors have no torque (default: never)")
-    parser.add_argument("--ticks-per-second", type=float, default=1000.0, help="unit of the tick (%(default)g)")
     parser.add_argument("--seed", type=int, default=0, help="seed of random faults and noise (%(default)s)")
     for fault in fault_fields():
         name, kind = "--" + fault.name.replace("_", "-"), fault.metadata["kind"]
