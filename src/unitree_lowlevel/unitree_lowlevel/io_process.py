@@ -44,6 +44,8 @@ END_DAMPING = 0.12  # [s] of damping commands at the end, enough also on a lossy
 ORPHAN_DAMPING = 10.0  # [s] of damping commands after the bridge has died, in which a new bridge may take over
 TAKEOVER_TIME = 1.0  # [s] for an I/O process without a bridge to exit
 REPORT_PERIOD = 0.1  # [s] between two reports without changes
+SHIFT = 0.1  # fraction of a period by which cycles move away from the arrivals of states
+SHIFT_INTERVAL = 0.5  # [s] between two shifts: they cost at most 0.04 % of the rate
 MOST_TARGETS = 16  # messages taken per cycle: the newest of each publisher, and a margin
 _STEP = 0.01  # [s]
 
@@ -76,6 +78,30 @@ def lock_robot(target: tuple[str, int], takes_over: bool = True) -> socket.socke
         with suppress(OSError):  # it has just exited, or its buffer is full of such requests
             lock.sendto(b"leave", name)
         time.sleep(_STEP)
+
+
+class StatePhase:
+    """Delays the loop's cycles slightly if they coincide with the arrivals of states.
+
+    Robot and loop have the same period. If states arrive at about the time of a cycle, one cycle finds none and the
+    next one finds two, of which the first is useless.
+    """
+
+    def __init__(self, period: float) -> None:
+        self._shift = SHIFT * period
+        self._received = 0
+        self._missed = False
+        self._shifted = float("-inf")
+
+    def shift(self, received: int, now: float) -> float:
+        """Return the delay [s] of the next cycles, after one at time `now` [s]; received: states in total."""
+        arrived, self._received = received - self._received, received
+        two_after_none = self._missed and arrived >= 2
+        self._missed = arrived == 0
+        if not two_after_none or now - self._shifted < SHIFT_INTERVAL:
+            return 0.0
+        self._shifted = now
+        return self._shift
 
 
 class IoProcess:
@@ -163,6 +189,7 @@ class IoProcess:
 
     def _run_cycles(self) -> None:
         period, transport, driver = self._settings.period, self._transport, self._driver
+        phase = StatePhase(period)
         deadline = exchanged = time.monotonic()
         while not self._closing:
             deadline = self._wait_until(deadline + period)
@@ -174,6 +201,7 @@ class IoProcess:
             # If this process is stopped here, the bridge damps, and so does the driver in the next cycle.
             transport.send(driver.cycle(now, reception, transport.counters), until=now + self._longest_gap)
             since, exchanged = now - exchanged, now
+            deadline += phase.shift(transport.counters.received, now)
             self._cycles += 1
             state, received = (None, 0.0) if reception is None else (reception.state, reception.received)
             self._report(now)
