@@ -256,18 +256,18 @@ class PolicyRunner:
         self.steps += 1
         return self._decoder.decode(output, self._measured)
 
-    def send(self, wanted: Array) -> Array:
+    def send(self, requested: Array) -> Array:
         """Return position targets (..., N) [rad] within limits and slew: the targets of this control cycle. Without a
-        limiter return `wanted`.
+        limiter return `requested`.
         """
         self._has_command = False
         if self._has_observed:
             self._builder.advance()
             self._has_observed = False
         if self._limiter is not None:
-            return self._limiter.limit(wanted)
-        self._sent = wanted, self._sent[0]
-        return wanted
+            return self._limiter.limit(requested)
+        self._sent = requested, self._sent[0]
+        return requested
 
     def _take(self) -> None:
         """Take setpoint and clock of the shaper, with the runner's leading axis."""

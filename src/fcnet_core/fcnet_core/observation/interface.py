@@ -114,7 +114,7 @@ AnyAction = JointTargets | CommandAction | VectorAction
 
 
 class Commands(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Setpoints of a policy. ranges: those that a user moves, fields of robot.SETPOINT_FIELDS; fixed: values of others;
+    """Setpoints of a policy. ranges: of the fields of robot.SETPOINT_FIELDS that a user moves; fixed: values of others;
     deadband: (vx, vy) of at most this length [m/s] count as zero; heading_hold: the yaw rate follows from a heading;
     gait: the clock's; envelope: the trained setpoints within the ranges, None for all of them.
     """
@@ -320,7 +320,7 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         )  # fmt: skip
 
     def check_signals(self, provided: Iterable[str], who: str) -> None:
-        """Raise FcnetError unless every signal that a term reads is among those that `who` provides."""
+        """Raise FcnetError unless `who` provides every signal that a term reads."""
         names = set(provided)
         for seen in self.inputs.values():
             for term in seen.terms:

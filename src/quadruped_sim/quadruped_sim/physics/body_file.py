@@ -19,39 +19,39 @@ def read(robot: Robot) -> mujoco.MjSpec:
 
     Raises SimulationError for a file that cannot be read, a body that is not in it, and a missing collision mesh.
     """
-    wanted = _file(robot)
+    source = _file(robot)
     try:
-        spec = mujoco.MjSpec.from_file(wanted.file)
+        spec = mujoco.MjSpec.from_file(source.file)
     except ValueError as error:
-        raise SimulationError(f"the body file {wanted.file} of {robot.name} cannot be read: {error}") from error
+        raise SimulationError(f"the body file {source.file} of {robot.name} cannot be read: {error}") from error
     known = {body.name for body in spec.bodies} - {"world"}
-    for name in (wanted.root, *wanted.feet.values(), wanted.imu or wanted.root):
+    for name in (source.root, *source.feet.values(), source.imu or source.root):
         if name not in known:
-            raise SimulationError(f"{wanted.file} has no body {name}; it has {', '.join(sorted(known))}")
+            raise SimulationError(f"{source.file} has no body {name}; it has {', '.join(sorted(known))}")
     for element in (*spec.actuators, *spec.sensors, *spec.keys):
         spec.delete(element)
-    _remove_missing_meshes(spec, wanted.file)
+    _remove_missing_meshes(spec, source.file)
     return spec
 
 
 def attach(robot: Robot, given: mujoco.MjSpec, world: mujoco.MjSpec) -> None:
     """Attach the robot of a file to the world: a free body, joints with the robot's motors, sites for the sensors."""
-    wanted = _file(robot)
-    root = given.body(wanted.root)
+    source = _file(robot)
+    root = given.body(source.root)
     for joint in root.joints:
         if joint.type == mujoco.mjtJoint.mjJNT_FREE:
             given.delete(joint)
     root.pos, root.quat = [0.0, 0.0, robot.nominal_height], [1.0, 0.0, 0.0, 0.0]
     world.worldbody.add_frame().attach_body(root, PREFIX, "")
-    world.body(PREFIX + wanted.root).add_freejoint(name="root")
-    world.body(PREFIX + (wanted.imu or wanted.root)).add_site(name="imu")
-    for foot, body in wanted.feet.items():
+    world.body(PREFIX + source.root).add_freejoint(name="root")
+    world.body(PREFIX + (source.imu or source.root)).add_site(name="imu")
+    for foot, body in source.feet.items():
         world.body(PREFIX + body).add_site(name=f"{foot}_foot", size=WHOLE_BODY, rgba=[0.0, 0.0, 0.0, 0.0])
     for name, joint in robot.joints.items():
         motor, simulated = robot.motors[joint.motor], world.joint(PREFIX + name)
         if simulated is None or simulated.type != mujoco.mjtJoint.mjJNT_HINGE:
             hinges = [known.name.removeprefix(PREFIX) for known in world.joints if known.name != "root"]
-            raise SimulationError(f"{wanted.file} has no hinge {name} below {wanted.root}; it has {', '.join(hinges)}")
+            raise SimulationError(f"{source.file} has no hinge {name} below {source.root}; it has {', '.join(hinges)}")
         simulated.armature, simulated.frictionloss = motor.armature, motor.friction
         simulated.damping = [motor.damping, 0.0, 0.0]
         simulated.actfrclimited = False  # the motor has the robot's limit

@@ -166,7 +166,7 @@ class Simulation:
         )
 
     def signals(self, ideal: bool = False, names: Iterable[str] = MEASURED) -> dict[str, Array]:
-        """Return signals, see Simulator: those that a robot measures, and what only a simulation knows, always true.
+        """Return signals, see Simulator: what a robot measures, and what only a simulation knows, always true.
 
         position (B, 3) [m] in the world; linear_velocity (B, 3) [m/s] in the body frame; foot_contact (B, F) 0 or 1;
         base_height (B, 1) [m] over the ground; and DRAWN.

@@ -89,7 +89,7 @@ def high_swing(view: View) -> Array:
 
 
 def stance_width(view: View) -> Array:
-    """Return how far [m] standing feet are beside the places of the commanded stance width."""
+    """Return the distance [m] of standing feet, sideways, from the places of the commanded stance width."""
     neutral = LegKinematics(view.robot).neutral[:, 1]
     aside = view.foot_position[..., 1] - neutral * (1 + view.commanded("width")[:, None])
     return (np.abs(aside) * (view.swing < 0.0)).sum(1)
@@ -161,7 +161,7 @@ def beyond_soft_limits(view: View, *, share: float) -> Array:
 
 def action_change(view: View, *, unit: float) -> Array:
     """Return the squared changes from the targets sent before to the targets asked for, in units of `unit` [rad]."""
-    return np.square((view.wanted - view.before) / unit).sum(1)
+    return np.square((view.requested - view.before) / unit).sum(1)
 
 
 def target_change(view: View, *, unit: float) -> Array:
@@ -171,7 +171,7 @@ def target_change(view: View, *, unit: float) -> Array:
 
 def action_jerk(view: View, memory: Memory, *, unit: float) -> Array:
     """Return the squared changes of the change in action_change, in units of `unit` [rad]."""
-    change = (view.wanted - view.before) / unit
+    change = (view.requested - view.before) / unit
     previous: Any = memory("change", change.shape[1])
     jerk = change - previous
     previous[:] = change

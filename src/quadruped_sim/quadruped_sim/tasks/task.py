@@ -30,7 +30,7 @@ FILE = "task"
 
 
 class Call(Struct, frozen=True, forbid_unknown_fields=True):
-    """A function by name, with its parameters. FILE:NAME is a function in FILE.py beside the task's file."""
+    """A function by name, with its parameters. FILE:NAME is a function in FILE.py in the folder of the task's file."""
 
     function: str
     params: dict[str, Any] = {}

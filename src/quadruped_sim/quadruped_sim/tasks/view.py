@@ -138,15 +138,15 @@ class TrueState:
 class View(TrueState):
     """Robots (B,) with N joints and F feet at the end of a control period.
 
-    setpoint (B, 9): commands of the period as the policy saw them; phase, walking (B,): of the gait clock, likewise.
-    wanted, sent, before (B, N) [rad]: targets asked for, sent, and sent a period earlier. records: torque [Nm],
+    setpoint (B, 9), phase, walking (B,): commands and gait clock of the period as the policy saw them. requested, sent,
+    before (B, N) [rad]: targets asked for, sent, and sent a period earlier. records: torque [Nm],
     joint_rate [rad/s] (T, B, N) and foot_force (T, B, F) [N] after each of the T physics steps of the period.
     """
 
     setpoint: Array
     phase: Array
     walking: Mask
-    wanted: Array
+    requested: Array
     sent: Array
     before: Array
     records: Mapping[str, Array]

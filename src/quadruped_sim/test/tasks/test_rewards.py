@@ -102,7 +102,7 @@ def test_the_signals_of_a_teacher_and_its_critic_are_those_of_the_first_releases
     clock = SimpleNamespace(phase=np.zeros(BATCH), walking=np.zeros(BATCH))
     for step, view in enumerate(periods("aliengo")):
         view.simulation.drawn = drawn
-        limiter = SimpleNamespace(last=view.sent + drawn.joint_zero, previous=view.wanted + drawn.joint_zero)
+        limiter = SimpleNamespace(last=view.sent + drawn.joint_zero, previous=view.requested + drawn.joint_zero)
         seen = critic.observe(view, SimpleNamespace(setpoint=np.zeros((BATCH, 9)), clock=clock), limiter)
         if step % 4 == 0:
             np.testing.assert_allclose(seen[:, 70:], RECORDED["critic"][step // 4], atol=1e-6)
@@ -127,7 +127,7 @@ def one(name: str, **changes: object) -> View:
         "setpoint": np.array([[0.5, *np.zeros(8)]]),
         "phase": np.zeros(1),
         "walking": np.zeros(1, dtype=bool),
-        **dict.fromkeys(("wanted", "sent", "before"), robot.stand_pose[None]),
+        **dict.fromkeys(("requested", "sent", "before"), robot.stand_pose[None]),
     }
     simulation = SimpleNamespace(robot=robot, terrain=Flat(), period=0.02, touching=lambda *_: np.zeros(1, dtype=bool))
     return View(simulation, state, **(period | turned), records=records)
@@ -148,7 +148,7 @@ FASTER = np.full((1, 12), 0.5)
         {"linear_velocity": [0.5, 0.3, 0.0]},
         {"angular_velocity": [0.0, 0.0, 0.5]},
         {"torque": 20.0},
-        {"wanted": FASTER, "sent": FASTER},
+        {"requested": FASTER, "sent": FASTER},
     ],
 )
 def test_following_the_command_gently_is_paid_best(changes, section) -> None:
@@ -158,7 +158,7 @@ def test_following_the_command_gently_is_paid_best(changes, section) -> None:
 
 
 def test_a_score_is_never_negative_and_a_reward_not_below_its_lowest_sum() -> None:
-    dreadful = {"linear_velocity": [9.0, 0.0, 0.0], "torque": 40.0, "sent": FASTER, "wanted": 100 * FASTER}
+    dreadful = {"linear_velocity": [9.0, 0.0, 0.0], "torque": 40.0, "sent": FASTER, "requested": 100 * FASTER}
     assert paid("velocity", one("aliengo", **dreadful), "score") == 0.0
     assert paid("velocity", one("aliengo", **dreadful)) == pytest.approx(-0.05)
     assert paid("a1_walk", one("a1", torque=25.0, joint_rate=20.0)) == 0.0
