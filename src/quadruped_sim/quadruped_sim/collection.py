@@ -11,14 +11,15 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
+from fcnet_core.errors import SimulationError
 from fcnet_core.files import NotNegative, Positive, preset, read_settings
 from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
-from fcnet_core.model_file import load_model
+from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.physics.simulator import RATE
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
-from quadruped_sim.rollout import ActionNoise, Rollout, check_walks_here
+from quadruped_sim.rollout import ActionNoise, Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
 
 FILE = "collection file"
@@ -50,6 +51,7 @@ class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     robots: Annotated[int, Meta(ge=1, le=10_000)]
     seconds: Positive
     parts: Annotated[dict[str, Part], Meta(min_length=1)]
+    rate: Positive = RATE  # [Hz] of states and targets
 
     def __post_init__(self) -> None:
         if not 1 <= self.steps <= MOST_STEPS:
@@ -59,7 +61,7 @@ class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def steps(self) -> int:
         """Control periods of all robots in one shard."""
-        return self.robots * round(self.seconds / CONTROL_PERIOD)
+        return self.robots * round(self.seconds * self.rate)
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def jobs(plan: CollectionPlan, seed: int) -> list[Job]:
     return chosen
 
 
-PUSH_PROBABILITY = CONTROL_PERIOD / 4.0
+PUSH_INTERVAL = 4.0  # [s] between two pushes of a robot, on average
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,7 @@ class Collector:
             "student": str(self.student) if self.student else None,
             "teacher": load_model(self.teacher).fingerprint if self.teacher else None,
         }
-        return DatasetWriter(self.folder, velocity_manifest(robot, 1 / CONTROL_PERIOD, description))
+        return DatasetWriter(self.folder, velocity_manifest(robot, self.plan.rate, description))
 
     def collect(self, job: Job, writer: DatasetWriter) -> int:
         """Make and write one shard unless it exists; return the number of falls."""
@@ -132,28 +134,31 @@ class Collector:
         robot, batch, part = load_robot(self.plan.robot), self.plan.robots, job.part
         student, teacher = (load_model(path) if path else None for path in (self.student, self.teacher))
         if student:
-            check_walks_here(student, robot)
-        rollout = Rollout(
-            robot, batch, job.build_terrain(), part.setpoints, part.randomization, job.seed, student, teacher=teacher
-        )
+            check_robot(student, robot)
+            rate = student.card.interface.rate
+            if not np.isclose(rate, self.plan.rate):
+                what = "set rate in the collection file to that of the student"
+                raise SimulationError(f"the student steps at {rate:g} Hz, the plan at {self.plan.rate:g} Hz; {what}")
+        work = (part.setpoints, part.randomization, job.seed, student, None, teacher, self.plan.rate)
+        rollout = Rollout(robot, batch, job.build_terrain(), *work)
         simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 5])
         driven = rng.random(batch) < (self.student_share if student else 0.0)
         noise = ActionNoise(batch, part.action_noise, rng)
         fallen, falls = np.ones(batch, dtype=bool), 0
         recorded: dict[str, list[npt.NDArray[Any]]] = {"observation": [], "action": [], "first": []}
-        for _ in range(round(self.plan.seconds / CONTROL_PERIOD)):
+        for _ in range(self.plan.steps // batch):
             seen = rollout.observe()
             advice = rollout.advise(seen)
             recorded["observation"].append(seen.observation)
             recorded["action"].append(rollout.limiter.within_limits(advice).astype(np.float32))
             recorded["first"].append(fallen)
-            disturbance = noise.step()
+            disturbance = noise.step(len(robot.joints))
             targets = advice + disturbance
             if student is not None:
                 own = rollout.act(seen) + ActionNoise.STUDENT_SHARE * disturbance
                 targets = np.where(driven[:, None], own, targets)
             rollout.send(targets)
-            simulation.push_randomly(rng.random(batch) < PUSH_PROBABILITY, part.push)
+            simulation.push_randomly(rng.random(batch) < simulation.period / PUSH_INTERVAL, part.push)
             fallen = simulation.fallen(simulation.state())
             if fallen.any():
                 falls += int(fallen.sum())

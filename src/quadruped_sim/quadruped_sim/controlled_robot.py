@@ -13,15 +13,16 @@ from fcnet_core.observation import RobotState, velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.live_robot import LiveRobot
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.simulator import robot_state
 
 
-def controller_of(robot: Robot, state: RobotState, model: PolicyModel | None = None) -> Controller:
-    """Return a controller with the period of the simulation; without a model it only stands up and lies down."""
+def controller_of(
+    robot: Robot, state: RobotState, model: PolicyModel | None = None, period: float = 0.02
+) -> Controller:
+    """Return a controller with this period [s]; without a model it only stands up and lies down."""
     policy = load_policy(model) if model else None
-    interface = model.card.interface if model else velocity_interface(robot, 1.0 / CONTROL_PERIOD)
-    return Controller(robot, state, PolicyRunner(policy, interface, JointLimiter(robot, CONTROL_PERIOD)))
+    interface = model.card.interface if model else velocity_interface(robot, 1.0 / period)
+    return Controller(robot, state, PolicyRunner(policy, interface, JointLimiter(robot, period)))
 
 
 class ControlledRobot:
@@ -32,7 +33,7 @@ class ControlledRobot:
 
     def __init__(self, live: LiveRobot, model: PolicyModel | None, after: Callable[[], None] = lambda: None) -> None:
         self.live, self._after = live, after
-        self.controller = controller_of(live.robot, self._state(), model)
+        self.controller = controller_of(live.robot, self._state(), model, live.period)
 
     def measure(self) -> Controller:
         """Let the controller see the robot as it is now; return the controller, for a request."""
@@ -49,7 +50,7 @@ class ControlledRobot:
 
     def walk(self, seconds: float, setpoint: Array) -> bool:
         """Let a walking robot follow a setpoint (9,); return False as soon as its controller is in fault."""
-        for _ in range(round(seconds / CONTROL_PERIOD)):
+        for _ in range(max(round(seconds / self.live.period), 1)):
             self.cycle(setpoint)
             if self.controller.mode is not Mode.WALKING:
                 return False

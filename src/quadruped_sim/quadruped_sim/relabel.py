@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.names import ODOM
 from fcnet_core.robot import Robot
@@ -28,7 +28,7 @@ from fcnet_replay.datasets.from_bag import BagEpisodes, BagReading, Labels, Log,
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
 from quadruped_sim.leg_odometry import leg_odometry
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
+from quadruped_sim.physics.simulation import FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
 from quadruped_sim.trot_expert import TrotExpert
 
 OLD = 0.1  # [s] older odometry is not used
@@ -84,7 +84,7 @@ def _velocity_of_odometry(run: Run, steps: Steps) -> tuple[Array, Mask]:
     return velocity, known
 
 
-def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Labels:
+def advise(run: Run, steps: Steps, first: Mask, robot: Robot, period: float) -> Labels:
     """Ask the expert about every step, in order; it forgets the past at each `first` (K,) step of an episode and after
     each step on which it has no advice.
     """
@@ -92,8 +92,9 @@ def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Labels:
     reasons = beyond_the_expert(states, robot)
     left_out = Counter({reason: int(mask.sum()) for reason, mask in reasons.items()})
     able = ~np.logical_or.reduce(list(reasons.values()))
-    first, target = able & (first | np.append(True, ~able)[: len(able)]), np.full((len(steps), 12), np.nan)
-    expert, shaper = TrotExpert(robot, 1), CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
+    first = able & (first | np.append(True, ~able)[: len(able)])
+    target = np.full((len(steps), len(robot.joints)), np.nan)
+    expert, shaper = TrotExpert(robot, 1, period), CommandShaper(robot.commands, robot.gait, period)
     for step in np.flatnonzero(able):
         if first[step]:
             expert.reset()
@@ -105,9 +106,9 @@ def advise(run: Run, steps: Steps, first: Mask, robot: Robot) -> Labels:
     return Labels(target, known, first, {"velocity_from_odometry": share}, left_out)
 
 
-def expert_labels(episodes: BagEpisodes) -> Labels:
-    """Return the expert's targets for the steps of a walk."""
-    labels = advise(episodes.run, episodes.steps, episodes.first, episodes.robot)
+def expert_labels(episodes: BagEpisodes, period: float) -> Labels:
+    """Return the expert's targets for the steps of a walk, `period` [s] apart."""
+    labels = advise(episodes.run, episodes.steps, episodes.first, episodes.robot, period)
     error, odometry = (labels.target - episodes.target)[labels.known], labels.facts["velocity_from_odometry"]
     rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None
     share = f"{ODOM.name} ({odometry:.0%}) and the legs"
@@ -123,12 +124,8 @@ def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -
 
     Raises FcnetError, and the errors of fcnet_replay.datasets.from_bag.read_episodes.
     """
-    if abs(reading.rate * CONTROL_PERIOD - 1.0) > 1e-6:
-        raise FcnetError(
-            f"the expert walks at {1 / CONTROL_PERIOD:g} Hz, so it cannot label a policy of {reading.rate:g} Hz"
-        )
     description = {"source": "relabel", "labels": "the trotting expert's targets"}
-    return dataset_from_bags(bags, folder, reading, log, expert_labels, description)
+    return dataset_from_bags(bags, folder, reading, log, partial(expert_labels, period=1.0 / reading.rate), description)
 
 
 def _set_command(shaper: CommandShaper, setpoint: Array, phase: float, walking: bool) -> None:

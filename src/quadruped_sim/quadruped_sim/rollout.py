@@ -10,33 +10,22 @@ from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
-from fcnet_core.model_file import PolicyModel, check_robot
-from fcnet_core.observation import ACTION_SIZE, velocity_interface
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.observation import velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.randomization import Randomization
-from quadruped_sim.physics.sensors import noisy
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState, Simulation
-from quadruped_sim.physics.simulator import Samples, robot_state
+from quadruped_sim.physics.sensors import noise_levels, noisy
+from quadruped_sim.physics.simulation import BodyState, Simulation
+from quadruped_sim.physics.simulator import RATE, Samples, robot_state
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.tasks.setpoints import SetpointRanges, SetpointSource
 from quadruped_sim.teacher.expert import TeacherExpert
 from quadruped_sim.trot_expert import TrotExpert
 
 
-def check_walks_here(model: PolicyModel, robot: Robot) -> None:
-    """Raise FcnetError if the model is not of this robot, or does not step at the rate of the simulation."""
-    check_robot(model, robot)
-    rate = model.card.interface.rate
-    if not np.isclose(rate * CONTROL_PERIOD, 1.0):
-        raise SimulationError(
-            f"the model steps at {rate:g} Hz, the simulation's verbs at {1 / CONTROL_PERIOD:g} Hz; "
-            "drive it in the live simulator, or train one on data of that rate"
-        )
-
-
 class ActionNoise:
-    """Noise (B, 12) on the actions of robots, correlated over a few control periods; each robot draws its standard
+    """Noise (B, N) on the actions of robots, correlated over a few control periods; each robot draws its standard
     deviation, at most `largest`.
     """
 
@@ -45,11 +34,11 @@ class ActionNoise:
 
     def __init__(self, batch: int, largest: float, rng: np.random.Generator) -> None:
         self._rng, self._scale = rng, rng.random((batch, 1)) * largest
-        self._noise: Array = np.zeros((batch, ACTION_SIZE))
+        self._noise: Array = np.zeros((batch, 1))
 
-    def step(self) -> Array:
-        """Return the noise (B, 12) of the next control period."""
-        fresh = self._rng.standard_normal(self._noise.shape) * self._scale
+    def step(self, joints: int) -> Array:
+        """Return the noise (B, N) of the next control period for so many joints."""
+        fresh = self._rng.standard_normal((len(self._noise), joints)) * self._scale
         self._noise = self.MEMORY * self._noise + np.sqrt(1 - self.MEMORY**2) * fresh
         return self._noise
 
@@ -60,7 +49,7 @@ class ActionNoise:
 
 @dataclass(frozen=True)
 class Situation:
-    """Start of a control period: true state, fallen robots (B,), and the observation (B, 70) without noise that has
+    """Start of a control period: true state, fallen robots (B,), and the observation (B, n) without noise that has
     arrived, see Simulation.signals, valid for robots that have not fallen.
     """
 
@@ -73,7 +62,8 @@ class Rollout:
     """`batch` robots on a terrain that follow setpoints, each behind the same runner as on a robot.
 
     The policy of `model` drives them by noisy measurements; without a model the expert does, by the true state. It is
-    the `teacher`, or else the trot. shaper: of the commands; None for the robot's own ranges.
+    the `teacher`, or else the trot. shaper: of the commands; None for the robot's own ranges. rate [Hz]: of the expert;
+    that of the model if there is one. Raises SimulationError if a teacher has another rate.
     """
 
     def __init__(
@@ -87,20 +77,27 @@ class Rollout:
         model: PolicyModel | None = None,
         shaper: CommandShaper | None = None,
         teacher: PolicyModel | None = None,
+        rate: float = RATE,
     ) -> None:
+        interface = model.card.interface if model else velocity_interface(robot, rate)
+        period = 1.0 / interface.rate
+        if teacher and not np.isclose(teacher.card.interface.rate * period, 1.0):
+            raise SimulationError(
+                f"the teacher acts at {teacher.card.interface.rate:g} Hz, but is asked at {interface.rate:g} Hz; "
+                "choose a teacher of that rate"
+            )
         self.rng = np.random.default_rng([seed, 1])
-        self.simulation = Simulation(robot, batch, terrain, seed, randomization)
-        self.shaper = shaper or CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
-        self.limiter = JointLimiter(robot, CONTROL_PERIOD, batch)
+        self.simulation = Simulation(robot, batch, terrain, seed, randomization, period)
+        self.shaper = shaper or CommandShaper(robot.commands, robot.gait, period, batch)
+        self.limiter = JointLimiter(robot, period, batch)
         self.limiter.start(self.simulation.state().joint_position)
         policy = load_policy(model, batch=batch) if model else None
-        interface = model.card.interface if model else velocity_interface(robot, 1.0 / CONTROL_PERIOD)
         self._runner = PolicyRunner(policy, interface, self.limiter, shaper=self.shaper)
         self._drives = model is not None
-        self._trot = TrotExpert(robot, batch)
+        self._trot: TrotExpert | None = None
         self._teacher = TeacherExpert(teacher, robot, self.shaper, self.limiter) if teacher else None
-        self._source = SetpointSource(setpoints, batch, CONTROL_PERIOD, self.rng)
-        self._noise_rng = np.random.default_rng([seed, 2])
+        self._source = SetpointSource(setpoints, batch, period, self.rng)
+        self._noise_rng, self._noise_levels = np.random.default_rng([seed, 2]), noise_levels(interface)
         self.recorded: Samples = {}
 
     def observe(self) -> Situation:
@@ -111,17 +108,22 @@ class Rollout:
         return Situation(state, self.simulation.fallen(state), observation)
 
     def sense(self, seen: Situation) -> Single:
-        """Return the observation (B, 70) with sensor noise; call it once in a control period."""
-        return noisy(seen.observation, self.simulation.randomization.noise, self._noise_rng)
+        """Return the observation (B, n) with sensor noise; call it once in a control period."""
+        return noisy(seen.observation, self.simulation.randomization.noise * self._noise_levels, self._noise_rng)
 
     def act(self, seen: Situation) -> Array:
-        """Return the position targets (B, 12) [rad] that the policy wants, or else the expert's advice."""
+        """Return the position targets (B, N) [rad] that the policy wants, or else the expert's advice."""
         return self._runner.act(self.sense(seen)) if self._drives else self.advise(seen)
 
     def advise(self, seen: Situation) -> Array:
-        """Return the expert's position targets (B, 12) [rad]; call it in every control period or never."""
+        """Return the expert's position targets (B, N) [rad]; call it in every control period or never.
+
+        Raises FcnetError if the expert is the trot and the robot has no legs of known lengths.
+        """
         if self._teacher:
             return self._teacher.act(seen.state, self.simulation)
+        if self._trot is None:
+            self._trot = TrotExpert(self.simulation.robot, self.simulation.batch, self.simulation.period)
         return self._trot.act(seen.state, self.shaper)
 
     def send(self, wanted: Array, record: bool = False) -> Array:
@@ -136,5 +138,6 @@ class Rollout:
         """Reset the robots in `mask` (B,) with all their state."""
         self.simulation.reset(mask)
         self._runner.reset(mask)
-        self._trot.reset(mask)
+        if self._trot:
+            self._trot.reset(mask)
         self.limiter.start(self.simulation.state().joint_position, mask)

@@ -91,6 +91,8 @@ def _grasp(feet: Array, stance: Mask) -> Array:
     return grasp.reshape(batch, 6, 12)
 
 
+TUNED = 0.02  # [s] period for which shares of running averages are given
+FASTEST_LIFT = 1.0  # [m/s]
 PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move together
 
 
@@ -126,7 +128,7 @@ class TrotExpert:
     def act(self, state: BodyState, shaper: CommandShaper) -> Array:
         """Return position targets (B, N) [rad] for the commands that `shaper` has just stepped to."""
         view = _View(state, self._kinematics, self._rows)
-        self._velocity += 0.5 * (view.velocity - self._velocity)
+        self._velocity += self._share(0.5) * (view.velocity - self._velocity)
         self._begin(view)
         setpoint = shaper.setpoint
         frequency = shaper.clock.frequency(setpoint)
@@ -148,6 +150,10 @@ class TrotExpert:
         targets = np.tile(self.robot.stand_pose, (len(joints), 1))
         targets[:, self._rows] = joints + torque / kp + rate * kd / kp
         return np.clip(targets, self.robot.lower, self.robot.upper)
+
+    def _share(self, share: float) -> float:
+        """Convert the share by which a running average follows in TUNED to that in a period."""
+        return float(1.0 - (1.0 - share) ** (self._period / TUNED))
 
     def _begin(self, view: _View) -> None:
         fresh = self._fresh
@@ -179,7 +185,7 @@ class TrotExpert:
         weighted = level * np.where(self._stance, 1.0, 0.05)[..., None]
         square = weighted.transpose(0, 2, 1) @ level + 1e-3 * np.eye(2)
         slope = np.linalg.solve(square, weighted.transpose(0, 2, 1) @ spread[..., 2:])[..., 0]
-        self._slope += self.parameters.slope_rate * (np.clip(slope, -0.4, 0.4) - self._slope)
+        self._slope += self._share(self.parameters.slope_rate) * (np.clip(slope, -0.4, 0.4) - self._slope)
 
     def _plan_stance(self, setpoint: Array, slope: Array) -> None:
         """Move the feet in stance back under the body as fast as the body should move over them."""
@@ -189,7 +195,7 @@ class TrotExpert:
         self._feet = np.where(stance[..., None], self._feet - body * self._period, self._feet)
         along = (self._feet[..., :2] * slope[:, None]).sum(-1)
         mean = np.where(stance, self._feet[..., 2] - along, 0.0).sum(1) / np.maximum(stance.sum(1), 1)
-        lift = np.clip(-self._leg_height(setpoint) - mean, -0.02, 0.02)
+        lift = np.clip(-self._leg_height(setpoint) - mean, -self._period * FASTEST_LIFT, self._period * FASTEST_LIFT)
         self._feet[..., 2] += np.where(stance, lift[:, None], 0.0)
 
     def _plan_swing(self, setpoint: Array, slope: Array, stance_time: Array) -> None:

@@ -16,7 +16,6 @@ from fcnet_core import load_policy
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import load_robot
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
 
 EXACT = {"noise": 0.0, "delay": 0.0, "jitter": 0.0, "dropout": 0.0, "joint_zero": 0.0}
 STAND = load_robot("aliengo").stand_pose.astype(np.float32)
@@ -52,7 +51,7 @@ def test_it_shows_a_policy_what_the_robot_shows_it() -> None:
     angles = np.arctan2(first[LAYOUT["sin_joint_position"]], first[LAYOUT["cos_joint_position"]])
     np.testing.assert_allclose(angles, STAND, atol=0.15)
     second = env.step(np.full(12, 9.0, dtype=np.float32))[0]
-    fastest = first[LAYOUT["last_action"]] + load_robot("aliengo").safety.max_target_rate * CONTROL_PERIOD
+    fastest = first[LAYOUT["last_action"]] + load_robot("aliengo").safety.max_target_rate * 0.02
     np.testing.assert_allclose(second[LAYOUT["last_action"]], np.minimum(fastest, env.action_space.high), rtol=1e-6)
     for _ in range(60):
         second = env.step(STAND)[0]

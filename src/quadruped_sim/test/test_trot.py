@@ -10,7 +10,7 @@ from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import GRAVITY, roll_pitch_yaw
 from quadruped_sim.physics.randomization import KIND, TYPICAL
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
@@ -26,7 +26,7 @@ def _walk(robot, randomization=KIND, **commands):
     ranges = SetpointRanges({name: (value, value) for name, value in commands.items()})
     rollout = Rollout(robot, 4, Flat(), ranges, randomization, seed=0)
     turned, last = np.zeros(4), np.zeros(4)
-    for _ in range(round(SECONDS / CONTROL_PERIOD)):
+    for _ in range(round(SECONDS / 0.02)):
         seen = rollout.observe()
         yaw = roll_pitch_yaw(seen.state.orientation)[:, 2]
         turned, last = turned + (yaw - last + np.pi) % (2 * np.pi) - np.pi, yaw
@@ -64,7 +64,7 @@ def test_it_stands_at_the_commanded_height_and_tilt(robot):
 def _targets(expert, state, steps, **commands):
     """Yield the phase (B,) of the clock and the targets (B, 12) of an expert that sees robots frozen in one state."""
     robot, batch = expert.robot, len(state.position)
-    shaper = CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, batch)
+    shaper = CommandShaper(robot.commands, robot.gait, 0.02, batch)
     wanted = np.tile([commands.get(name, 0.0) for name in SETPOINT_FIELDS], (batch, 1)).astype(float)
     for _ in range(steps):
         shaper.step(wanted)
@@ -100,7 +100,7 @@ def test_targets_are_within_the_joint_limits_in_every_attitude(robot):
         data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
         data.qpos[7:] = rng.uniform(robot.lower, robot.upper)
         data.qvel[:] = rng.normal(0, 3, 18)
-    shaper = CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, 50)
+    shaper = CommandShaper(robot.commands, robot.gait, 0.02, 50)
     expert = TrotExpert(robot, 50)
     for _ in range(5):
         shaper.step(rng.uniform(-2, 2, (50, len(SETPOINT_FIELDS))))

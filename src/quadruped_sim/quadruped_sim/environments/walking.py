@@ -20,13 +20,13 @@ from msgspec import Struct, field
 
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.errors import SimulationError
-from fcnet_core.files import converted
-from fcnet_core.observation import OBSERVATION_SIZE
+from fcnet_core.files import Positive, converted
+from fcnet_core.observation import velocity_interface
 from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.environments import EPISODE
 from quadruped_sim.evaluation.scenarios import WALK
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.physics.simulator import RATE
 from quadruped_sim.physics.terrain import Terrain, named_terrain, terrain_from_facts
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
@@ -42,13 +42,14 @@ class Settings(Struct, frozen=True):
     robot: a name, or the path of a robot file. terrain: a name of `fcnet list terrains`, or the kind and the facts of
     one, as in config/collect. commands: by setpoint field the range, or the value, from which a command is drawn that
     holds for 1.5 to 5 s; other fields are zero. randomization: the fields that differ from a real robot, see
-    randomization.Randomization.
+    randomization.Randomization. rate [Hz]: of observations and actions.
     """
 
     robot: str
     terrain: str | dict[str, Any] = "flat"
     commands: dict[str, Range] = field(default_factory=lambda: dict(WALK))
     randomization: Randomization = TYPICAL
+    rate: Positive = RATE
 
     def __post_init__(self) -> None:
         self.ground(0)  # raises for an invalid value, and so does the next
@@ -77,12 +78,12 @@ def checked(given: dict[str, Any]) -> Settings:
 
 def spaces(robot: Robot) -> tuple[gymnasium.Space[Single], gymnasium.Space[Single]]:
     """Return the spaces of observations and actions of one robot."""
-    observation = gymnasium.spaces.Box(-LARGEST, LARGEST, (OBSERVATION_SIZE,), np.float32)
+    observation = gymnasium.spaces.Box(-LARGEST, LARGEST, velocity_interface(robot).shapes["observation"], np.float32)
     return observation, gymnasium.spaces.Box(robot.lower.astype(np.float32), robot.upper.astype(np.float32))
 
 
 class Batch(Protocol):
-    """Robots (B,) with observation (B, n) that take actions (B, 12) and return rewards and falls (B,)."""
+    """Robots (B,) with observation (B, n) that take actions (B, N) and return rewards and falls (B,)."""
 
     observation: Single
 
@@ -92,16 +93,16 @@ class Batch(Protocol):
 
 
 class WalkingRobots:
-    """`batch` robots on one ground, each with its own draw of the randomisation. `observation` (B, 70) is current."""
+    """`batch` robots on one ground, each with its own draw of the randomisation. `observation` (B, n) is current."""
 
     def __init__(self, settings: Settings, robot: Robot, batch: int, seed: int) -> None:
-        ground = settings.ground(seed)
+        work = (settings.ground(seed), settings.setpoints, settings.randomization, seed)
         self._rewards = Rewards(load_task("velocity"), batch, "score")
-        self._rollout = Rollout(robot, batch, ground, settings.setpoints, settings.randomization, seed)
+        self._rollout = Rollout(robot, batch, *work, rate=settings.rate)
         self._look()
 
     def step(self, actions: Array, renewed: Mask | None = None) -> tuple[Array, Mask]:
-        """Take actions (B, 12) for one control period; robots in `renewed` (B,) are reset to new draws instead. Return
+        """Take actions (B, N) for one control period; robots in `renewed` (B,) are reset to new draws instead. Return
         rewards (B,) and which robots have fallen.
         """
         rollout, simulation = self._rollout, self._rollout.simulation
@@ -115,7 +116,7 @@ class WalkingRobots:
         targets = rollout.send(wanted, record=True)
         state = simulation.state()
         view = View(simulation, state, *period, wanted, targets, rollout.limiter.previous, rollout.recorded)
-        earned = CONTROL_PERIOD * self._rewards(view)[0]
+        earned = simulation.period * self._rewards(view)[0]
         diverged = simulation.time < before  # MuJoCo reset it
         fell = (simulation.fallen(state) | diverged) & ~renewed
         self.restart(renewed)

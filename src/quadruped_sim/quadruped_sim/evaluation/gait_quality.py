@@ -94,7 +94,8 @@ class GaitRecorder:
 
     def __init__(self, simulation: Simulation) -> None:
         robot, size = simulation.robot, simulation.batch
-        self._robot, self._terrain, self._radius = robot, simulation.terrain, robot.geometry.foot_radius
+        self._robot, self._terrain = robot, simulation.terrain
+        self._radius = robot.geometry.foot_radius if robot.primitives else 0.0  # about the origin of a file's body
         self._period, self._step = simulation.period, simulation.time_step
         self._torque_limit, self._weight = simulation.torque_limit, GRAVITY * simulation.mass
         feet = (size, len(feet_of(robot)))

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.errors import FcnetError
+from fcnet_core.errors import FcnetError, SimulationError
 from fcnet_core.legs.recovery import Lying, lying_on
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
@@ -21,6 +21,7 @@ from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, tilt
 from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import Place, StartPose
+from quadruped_sim.physics.simulator import RATE
 from quadruped_sim.physics.terrain import START, TERRAINS, Flat, SideSlope, Slope, Terrain
 
 Kind = Literal["stand_up", "recovery"]
@@ -89,7 +90,7 @@ class GettingUp:
     model: PolicyModel | None = None
 
     def run(self) -> Outcome:
-        """Run the episode."""
+        """Run the episode. Raises SimulationError for a robot that does not lie, or that cannot right itself."""
         if self.kind == "stand_up":
             number, ground = divmod(self.number, len(GROUNDS))
             return self.stand_up(list(GROUNDS)[ground], number)
@@ -121,7 +122,10 @@ class GettingUp:
         """Make a robot on ground of random friction: lying at a place, else standing."""
         start: StartPose = "lying" if place else "standing"
         seed = int(rng.integers(2**31))
-        live = LiveRobot(load_robot(self.robot), terrain, start=start, place=place, seed=seed)
+        robot, rate = load_robot(self.robot), self.model.card.interface.rate if self.model else RATE
+        if self.kind == "recovery" and not robot.recovery:
+            raise SimulationError(f"{robot.name} cannot get up after a fall: its file has no recovery")
+        live = LiveRobot(robot, terrain, start=start, place=place, seed=seed, period=1.0 / rate)
         live.set_friction(rng.uniform(*FRICTION))
         live.reset()
         return live

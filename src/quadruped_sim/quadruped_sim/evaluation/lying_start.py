@@ -41,7 +41,7 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
         for _ in range(round(RESTING_TIME / simulation.period)):
             rollout.send(simulation.state().joint_position + simulation.drawn.joint_zero)
     robots = _states(simulation)
-    controllers = {index: controller_of(robot, robots[index]) for index in chosen}
+    controllers = {index: controller_of(robot, robots[index], period=simulation.period) for index in chosen}
     for controller in controllers.values():
         with suppress(FcnetError):  # it lies on its side
             controller.stand_up(0.0)

@@ -16,7 +16,9 @@ from quadruped_sim.evaluation.getting_up import GettingUp
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.physics.mjcf import footprint
+from quadruped_sim.physics.simulation import BodyState
+from quadruped_sim.physics.simulator import RATE
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.task import Rewards, load_task
@@ -28,12 +30,13 @@ COMPARED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "he
 class EpisodeRecorder:
     """Records one batch from the first control period to the last; errors count after `settling` seconds."""
 
-    def __init__(self, robot: Robot, terrain: Terrain, batch: int, settling: float = 1.0) -> None:
-        self._robot, self._terrain, self._settling = robot, terrain, settling
-        size = robot.geometry
-        x, y = np.meshgrid([-size.hip_x, 0.0, size.hip_x], [-size.hip_y, 0.0, size.hip_y])
+    def __init__(self, robot: Robot, terrain: Terrain, batch: int, period: float, settling: float = 1.0) -> None:
+        self._robot, self._terrain, self._period = robot, terrain, period
+        self._unsettled = round(settling / period)  # control periods
+        reach = (robot.geometry.hip_x, robot.geometry.hip_y) if robot.primitives else footprint(robot)
+        x, y = np.meshgrid(*([-half, 0.0, half] for half in reach))
         self._below = np.stack([x.ravel(), y.ravel()], axis=-1)  # spots under the trunk (9, 2) [m]
-        self._window = round(1.0 / (robot.gait.frequency * CONTROL_PERIOD))
+        self._window = round(1.0 / (robot.gait.frequency * period))
         self._returned: Array = np.zeros(batch)
         self._actual: list[Array] = []
         self._commanded: list[Array] = []
@@ -54,18 +57,18 @@ class EpisodeRecorder:
 
     def add_reward(self, reward: Array) -> None:
         """Add the reward (B,) per second of the period just recorded."""
-        self._returned += np.where(self._upright[-1], reward, 0.0) * CONTROL_PERIOD
+        self._returned += np.where(self._upright[-1], reward, 0.0) * self._period
 
     @property
     def settled(self) -> bool:
         """Whether the last recorded period counts."""
-        return len(self._upright) > round(self._settling / CONTROL_PERIOD)
+        return len(self._upright) > self._unsettled
 
     def episodes(self, fell: Mask, lying: Mask, gait: Sums) -> Episodes:
         """Return the sums over all periods. `fell`, `lying` (B,): which robots fell, and which began lying; `gait`: the
         sums (B,) of a GaitRecorder.
         """
-        first = round(self._settling / CONTROL_PERIOD)
+        first = self._unsettled
         error = np.stack(self._actual) - np.stack(self._commanded)
         averages = _moving_average(error, self._window)[first:]
         upright = np.stack(self._upright)[first + self._window - 1 :, :, None]
@@ -117,9 +120,15 @@ class Trial:
     teacher: PolicyModel | None = None
 
     @property
+    def rate(self) -> float:
+        """Of the policy, or of the expert [Hz]."""
+        driver = self.model or self.teacher
+        return driver.card.interface.rate if driver else RATE
+
+    @property
     def periods(self) -> int:
         """Control periods of each episode."""
-        return round(self.scenario.seconds / CONTROL_PERIOD)
+        return round(self.scenario.seconds * self.rate)
 
     def run(self) -> Episodes:
         """Run the episodes. The expert sees the true state, a policy only noisy measurements."""
@@ -132,14 +141,15 @@ class Trial:
         seed = int(entropy.generate_state(1)[0])
         robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
         shaper = self.model.command_shaper(size) if self.model else None  # the expert has the robot's limits
-        rollout = Rollout(
-            robot, size, terrain, scenario.commands, scenario.randomization, seed, self.model, shaper, self.teacher
-        )
+        driver = (self.model, shaper, self.teacher, self.rate)
+        rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, *driver)
         simulation, clock = rollout.simulation, rollout.shaper.clock
-        recorder, gait = EpisodeRecorder(robot, terrain, size, scenario.settling), GaitRecorder(simulation)
+        period, gait = simulation.period, GaitRecorder(simulation)
+        recorder = EpisodeRecorder(robot, terrain, size, period, scenario.settling)
         rewards = Rewards(load_task("velocity"), size, "score")
-        push_period = round(PUSH_INTERVAL / CONTROL_PERIOD)
-        lying = np.arange(size) % 2 < 2 * scenario.lying_share - 1e-9  # every second one for a half, all for one
+        push_period = round(PUSH_INTERVAL / period)
+        lying_share = 0.0 if robot.lie_pose is None else scenario.lying_share
+        lying = np.arange(size) % 2 < 2 * lying_share - 1e-9  # every second one for a half, all for one
         upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 4]))
         started = simulation.time
         for step in range(self.periods):
@@ -150,19 +160,17 @@ class Trial:
             wanted = rollout.act(seen)
             if step % push_period == push_period // 2:
                 simulation.push_randomly(np.ones(size, dtype=bool), scenario.push)
-            if step == round(KICK_TIME / CONTROL_PERIOD):
+            if step == round(KICK_TIME / period):
                 simulation.kick(scenario.kick)
             before = rollout.limiter.last
             targets = rollout.send(wanted, record=True)
-            period = (wanted, targets, before if step else targets, rollout.recorded)
-            view = View(simulation, seen.state, rollout.shaper.setpoint, clock.phase, clock.walking, *period)
+            targets_of = (wanted, targets, before if step else targets, rollout.recorded)
+            view = View(simulation, seen.state, rollout.shaper.setpoint, clock.phase, clock.walking, *targets_of)
             recorder.add_reward(rewards(view)[0])
             strides = clock.frequency(rollout.shaper.setpoint)
             gait.record(rollout.recorded, seen.state, strides, clock.walking, upright & recorder.settled)
         elapsed = simulation.time - started
-        diverged = simulation.active & (
-            elapsed < self.periods * CONTROL_PERIOD - simulation.time_step
-        )  # MuJoCo reset it
+        diverged = simulation.active & (elapsed < self.periods * period - simulation.time_step)  # MuJoCo reset it
         fell = ~upright | simulation.fallen(simulation.state()) | diverged
         return recorder.episodes(fell, lying, gait.sums)
 
@@ -178,7 +186,8 @@ def trials(
     """Split `episodes` x the scenario's share of episodes, at least one, into batches."""
     total = max(1, round(episodes * scenario.share))
     batch = GETTING_UP_BATCH if scenario.getting_up else BATCH
-    largest = max(1, min(batch, round(LARGEST_BATCH * CONTROL_PERIOD / scenario.seconds)))
+    one = Trial(robot, scenario, seed, 0, 1, model, teacher)
+    largest = max(1, min(batch, round(LARGEST_BATCH / one.periods)))
     starts = range(0, total, largest)
     return [
         Trial(robot, scenario, seed, number, min(largest, total - start), model, teacher)

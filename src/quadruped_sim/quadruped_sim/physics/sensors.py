@@ -1,19 +1,26 @@
-"""Noise of the sensors."""
+"""Noise of the sensors, added to what a policy sees."""
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from fcnet_core.observation import LAYOUT, OBSERVATION_SIZE, SENSOR_NOISE
+from fcnet_core.arrays import Single
+from fcnet_core.observation import SENSOR_NOISE, PolicyInterface
 
-NOISE_LEVELS = np.zeros(OBSERVATION_SIZE, dtype=np.float32)
-for _part, _place in LAYOUT.items():
-    NOISE_LEVELS[_place] = SENSOR_NOISE.get(_part, 0.0)
+NOISE = {"joint_position": SENSOR_NOISE["sin_joint_position"], **SENSOR_NOISE}
 
 
-def noisy(observation: npt.NDArray[np.float32], scale: float, rng: np.random.Generator) -> npt.NDArray[np.float32]:
-    """Add sensor noise to observations (..., 70)."""
-    if scale == 0.0:
+def noise_levels(interface: PolicyInterface) -> Single:
+    """Return the standard deviations (n,) of the noise on the observation of an interface."""
+    (name, spec), *_ = interface.spec.items()
+    levels = np.zeros(spec.shape, dtype=np.float32)
+    for part, place in spec.slices().items():
+        levels[place] = NOISE.get(part.partition(".")[0], 0.0)
+    return levels * interface.scales(name)
+
+
+def noisy(observation: Single, levels: Single, rng: np.random.Generator) -> Single:
+    """Add noise of these standard deviations (n,) to observations (..., n)."""
+    if not levels.any():
         return observation
-    return observation + scale * NOISE_LEVELS * rng.standard_normal(observation.shape, dtype=np.float32)
+    return observation + levels * rng.standard_normal(observation.shape, dtype=np.float32)

@@ -21,7 +21,6 @@ from quadruped_sim.physics.randomization import NOMINAL, Draw, Randomization, ap
 from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
-CONTROL_PERIOD = 0.02  # [s]
 # A simulated robot has fallen if its trunk is this low or tilted by more than 60 degrees: it will not walk on. The
 # controller's watchdog (max_tilt in the robot's file) acts earlier; A1-Walk terminates episodes as its authors did.
 FALLEN_HEIGHT = 0.36  # of the nominal height
@@ -57,7 +56,7 @@ class Simulation:
         terrain: Terrain,
         seed: int = 0,
         randomization: Randomization = NOMINAL,
-        period: float = CONTROL_PERIOD,
+        period: float = 0.02,
     ) -> None:
         self.robot = robot
         self.terrain = terrain

@@ -10,6 +10,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.observation import RobotState
 from fcnet_core.robot import Robot
 
+RATE = 50.0  # [Hz] of the control if neither a policy nor settings have another
 LONGEST_STEP = 0.004  # [s] of the physics
 MEASURED = ("joint_position", "joint_velocity", "orientation", "angular_velocity")  # signals of every robot
 # What is sampled in every time step: of the feet [N, m, m/s, rad/s, in the world frame], and of the joints [Nm, rad/s].

@@ -18,10 +18,9 @@ from fcnet_core.rotation import matrix_from_xyzw
 from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.physics.terrain import Terrain
 
-LONGEST = 600.0  # [s] of a walk
+SHORTEST, LONGEST = 0.02, 600.0  # [s] of a walk
 NEAR = 0.01  # [m] a foot that is as near to the ground touches it
 
 
@@ -103,8 +102,8 @@ def parse_phase(text: str) -> Phase:
             )
         setpoint[SETPOINT_FIELDS.index(name)] = _number(value, f"command {text!r}: {name}", example)
     seconds = _number(length, f"command {text!r}: its time", example)
-    if not CONTROL_PERIOD <= seconds <= LONGEST:
-        raise SimulationError(f"command {text!r} lasts {seconds:g} s, expected {CONTROL_PERIOD} to {LONGEST:g} s")
+    if not SHORTEST <= seconds <= LONGEST:
+        raise SimulationError(f"command {text!r} lasts {seconds:g} s, expected {SHORTEST:g} to {LONGEST:g} s")
     return Phase(seconds, setpoint)
 
 
@@ -124,7 +123,8 @@ def trajectory_of_policy(
     """Let a policy walk in the simulator with noisy measurements. A lying robot stands up first; a robot on its back
     rights itself before that. The trajectory ends early if the robot falls.
     """
-    live, rows = LiveRobot(robot, terrain, start=start), list[tuple[Array, ...]]()
+    period = 1.0 / model.card.interface.rate
+    live, rows = LiveRobot(robot, terrain, start=start, period=period), list[tuple[Array, ...]]()
 
     def record() -> None:
         truth, setpoint = live.ground_truth(), controller.runner.setpoint
@@ -152,4 +152,4 @@ def trajectory_of_policy(
     if controller.mode is Mode.STANDING:
         controller.walk()
     all(controlled.walk(phase.seconds, phase.setpoint) for phase in phases)
-    return Trajectory(robot, terrain, CONTROL_PERIOD, *map(np.stack, zip(*rows, strict=True)))
+    return Trajectory(robot, terrain, period, *map(np.stack, zip(*rows, strict=True)))

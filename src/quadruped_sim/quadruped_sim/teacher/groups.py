@@ -12,8 +12,7 @@ from msgspec.structs import replace
 
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.robot import load_robot
-from quadruped_sim.collection import PUSH_PROBABILITY, SHARDS, CollectionPlan, Job, jobs
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
+from quadruped_sim.collection import PUSH_INTERVAL, SHARDS, CollectionPlan, Job, jobs
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.task import Rewards, Task
 from quadruped_sim.tasks.view import TrueState, View
@@ -33,7 +32,7 @@ class Group:
         self.reward = Rewards(task, size)
         self._privileged = Privileged(task, robot, size, critic=True)
         self._rng = np.random.default_rng([job.seed, 3])
-        self._oldest = round(seconds / CONTROL_PERIOD)
+        self._oldest = round(seconds / self._rollout.simulation.period)
         self._age = self._rng.integers(0, self._oldest, size)
         self._seen = self._rollout.observe()
         self.observation = self._observe(TrueState(self._rollout.simulation, self._seen.state))
@@ -50,7 +49,8 @@ class Group:
         period = (shaper.setpoint.copy(), shaper.clock.phase, shaper.clock.walking)
         wanted = self._robot.stand_pose + ACTION_UNIT * action + rollout.simulation.drawn.joint_zero
         targets = (wanted, rollout.send(wanted, record=True), rollout.limiter.previous)
-        rollout.simulation.push_randomly(self._rng.random(self.size) < PUSH_PROBABILITY, self._push)
+        pushed = self._rng.random(self.size) < rollout.simulation.period / PUSH_INTERVAL
+        rollout.simulation.push_randomly(pushed, self._push)
         view = View(rollout.simulation, rollout.simulation.state(), *period, *targets, rollout.recorded)
         reward, fell = self.reward(view)
         self._age += 1

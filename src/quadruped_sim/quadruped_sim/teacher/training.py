@@ -87,7 +87,7 @@ def demonstrate(
         advice = env.advise()
         seen.append(observation)
         taught.append(advice.astype(np.float32))
-        disturbance = noise.step()
+        disturbance = noise.step(advice.shape[1])
         action = advice + disturbance
         if drive is not None:
             action = np.where(driven, drive(observation) + ActionNoise.STUDENT_SHARE * disturbance, action)

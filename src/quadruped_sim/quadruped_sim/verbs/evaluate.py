@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
-from fcnet_core.model_file import PolicyModel, load_model
+from fcnet_core.model_file import PolicyModel, check_robot, load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_core.runs.folder import RunFolder
 from fcnet_core.verbs import STDOUT, add_json, check_json
@@ -39,7 +39,6 @@ from quadruped_sim.evaluation.results import (
 from quadruped_sim.evaluation.scenarios import Scenario, getting_up, scenarios
 from quadruped_sim.evaluation.score import Episodes, Score, join, score_of
 from quadruped_sim.evaluation.trial import trials
-from quadruped_sim.rollout import check_walks_here
 from quadruped_sim.worker_pool import Place, add_worker_options, worker_pool
 
 ALL = "all"
@@ -104,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
     given = model or teacher
     robot = load_robot(args.robot or (given.card.interface.name if given else "aliengo"))
     if model:
-        check_walks_here(model, robot)
+        check_robot(model, robot)
     chosen = _chosen(robot, args.scenarios, args.list)
     if args.list:
         print("\n".join(_listing(scenario) for scenario in chosen))

@@ -15,14 +15,13 @@ from tqdm import tqdm
 from fcnet_core import counted
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import NotNegative, check_writable, option, write_whole
-from fcnet_core.model_file import load_model
+from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from quadruped_sim.render.movie import captioned, film_writer
 from quadruped_sim.render.renderer import Renderer, camera_named
 from quadruped_sim.render.trajectory import LONGEST, Trajectory, averaged, parse_phase, trajectory_of_policy
-from quadruped_sim.rollout import check_walks_here
 
 SUMMARY = "render a policy in the simulator as a GIF, film or picture"
 EPILOG = """
@@ -110,7 +109,7 @@ def _trajectory(args: argparse.Namespace) -> Trajectory:
     terrain, phases = named_terrain(args.terrain), [parse_phase(text) for text in args.commands]
     model = load_model(args.model)
     robot = load_robot(model.card.interface.name)
-    check_walks_here(model, robot)
+    check_robot(model, robot)
     trajectory = trajectory_of_policy(robot, model, terrain, phases, starts[args.start])
     return trajectory.part(args.begin, args.seconds)
 

@@ -19,7 +19,6 @@ from fcnet_core.model_file import save_model
 from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from quadruped_sim.collection import Collector, jobs, load_plan
-from quadruped_sim.physics.simulation import CONTROL_PERIOD
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointSource
 
@@ -74,12 +73,12 @@ def test_plans_that_ship_reach_as_far_as_a_driver_shall_get(path):
     plan = load_plan(path)
     robot, driven = load_robot(plan.robot), []
     for job in jobs(plan, 0):
-        shaper = CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD, plan.robots)
-        source = SetpointSource(job.part.setpoints, plan.robots, CONTROL_PERIOD, np.random.default_rng(job.seed))
-        for _ in range(round(plan.seconds / CONTROL_PERIOD)):
+        shaper = CommandShaper(robot.commands, robot.gait, 0.02, plan.robots)
+        source = SetpointSource(job.part.setpoints, plan.robots, 0.02, np.random.default_rng(job.seed))
+        for _ in range(round(50 * plan.seconds)):
             shaper.step(source.step())
             driven.append(shaper.setpoint)
-    envelope = Envelope.from_setpoints([np.concatenate(driven)], 1 / CONTROL_PERIOD, robot.commands)
+    envelope = Envelope.from_setpoints([np.concatenate(driven)], 50.0, robot.commands)
     assert envelope is not None
     low = robot.commands["height"].lowest
     for wanted in (

@@ -23,7 +23,7 @@ from fcnet_replay.isaac.recording import FIRST, Header, run_of_rows
 from fcnet_replay.run import OdometryRecord, StepRecord
 from fcnet_replay.steps import Steps
 from quadruped_sim.physics.randomization import NOMINAL
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.physics.simulation import BodyState
 from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.relabel import advise, recorded_states
 from quadruped_sim.rollout import Rollout
@@ -48,10 +48,10 @@ class Walk:
             observations.append(seen.observation[0])
             rollout.send(targets[-1][None])
         self.truth = BodyState(**{name: np.concatenate([vars(s)[name] for s in states]) for name in vars(states[0])})
-        time, row = 1000.0 + CONTROL_PERIOD * np.arange(STEPS), np.arange(STEPS)
+        time, row = 1000.0 + 0.02 * np.arange(STEPS), np.arange(STEPS)
         truth, first, certain = self.truth, row == 0, np.ones(STEPS, dtype=bool)
         joints = load_robot("aliengo").joint_names
-        header = Header(period=CONTROL_PERIOD, joint_names=joints, commands=())  # the recorded commands are used
+        header = Header(period=0.02, joint_names=joints, commands=())  # the recorded commands are used
         rows = np.zeros(STEPS, header.row_type("<f8"))
         rows["time"], rows["flags"][0], rows["target"] = time, FIRST, np.array(targets)
         rows["joint_position"], rows["joint_velocity"] = truth.joint_position, truth.joint_velocity
@@ -66,7 +66,7 @@ class Walk:
 
     def advice(self, robot: Robot, **records: Any) -> Labels:
         """The expert's, with some of the run's records replaced."""
-        return advise(replace(self.run, **records), self.steps, np.arange(STEPS) == 0, robot)
+        return advise(replace(self.run, **records), self.steps, np.arange(STEPS) == 0, robot, 0.02)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_another_command_gets_other_targets(walk: Walk, aliengo: Robot) -> None:
     setpoint = walk.steps.record.setpoint.copy()
     setpoint[:, 0] = -0.4
     steps = replace(walk.steps, record=replace(walk.steps.record, setpoint=setpoint))
-    advice = advise(walk.run, steps, np.arange(STEPS) == 0, aliengo)
+    advice = advise(walk.run, steps, np.arange(STEPS) == 0, aliengo, 0.02)
     assert rms(advice.target - walk.run.targets.position) > 0.05
 
 
@@ -141,4 +141,4 @@ def test_a_bag_of_a_failed_run_becomes_data_up_to_the_fault(aliengo: Robot, tmp_
     np.testing.assert_array_equal(data.shards[0].observation[:, :149], sent.observation)
     assert np.abs(data.shards[0].action[:, :149] - sent.action).max() > 0.05
     assert verb("relabel", "--rate", "100", to="x") == USAGE_ERROR
-    assert "50 Hz" in capsys.readouterr().err
+    assert "50 steps a second" in capsys.readouterr().err

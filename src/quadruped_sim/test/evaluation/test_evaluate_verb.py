@@ -25,6 +25,8 @@ from quadruped_sim.evaluation.gait_quality import SUMS, quality
 from quadruped_sim.evaluation.results import COLUMNS, Evaluation, Subject, mean_return, read_evaluation, row, summary
 from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, scenarios
 from quadruped_sim.evaluation.score import Score
+from quadruped_sim.physics.terrain import Flat
+from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
 
 MODELS = shipped_model("a1").parent
 FIELDS = {"vx, vy, yaw": ("vx", "vy", "yaw_rate"), "height": ("height",), "roll, pitch": ("roll", "pitch")}
@@ -138,13 +140,17 @@ def test_the_list_names_every_scenario_and_what_it_asks(capsys):
     assert "stairs_10cm_down" in printed and "falls <= 1.0%" in printed
 
 
-def test_a_policy_of_another_rate_does_not_walk_here(standing_policy, tmp_path, capsys):
-    slow = tmp_path / "slow.safetensors"
-    interface = structs.replace(standing_policy.card.interface, rate=25.0)
-    save_model(replace(standing_policy, card=structs.replace(standing_policy.card, interface=interface)), slow)
-    for verb in (["evaluate"], ["render", "-o", str(tmp_path / "a.gif")]):
-        assert main([*verb, str(slow)]) == USAGE_ERROR
-        assert "25 Hz" in capsys.readouterr().err
+@pytest.mark.parametrize("rate", [30.0, 100.0])
+def test_policies_of_other_rates_are_evaluated_and_rendered(rate, standing_policy, tmp_path, capsys):
+    card = structs.replace(standing_policy.card, interface=structs.replace(standing_policy.card.interface, rate=rate))
+    model = tmp_path / "other.safetensors"
+    save_model(replace(standing_policy, card=card), model)
+    few = ["--scenarios", "flat", "--episodes", "2", "--processes", "1", "--json", "-", "--no-fail"]
+    assert main(["evaluate", str(model), *few]) == 0
+    score = json.loads(capsys.readouterr().out)["scenarios"]["flat"]
+    assert score["falls"] == 0 and score["height"] < 0.05
+    shown = trajectory_of_policy(load_robot("aliengo"), load_model(model), Flat(), [parse_phase("1:")])
+    assert (len(shown), shown.period) == (round(rate), 1 / rate)
 
 
 def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):

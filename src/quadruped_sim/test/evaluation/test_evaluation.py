@@ -14,7 +14,7 @@ from quadruped_sim.evaluation.scenarios import Limits, scenarios
 from quadruped_sim.evaluation.score import join, score_of, shortfalls, wilson_upper
 from quadruped_sim.evaluation.trial import BATCH, EpisodeRecorder, Trial, trials
 from quadruped_sim.physics.randomization import KIND
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, BodyState
+from quadruped_sim.physics.simulation import BodyState
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.tasks.setpoints import SetpointSource
 
@@ -111,14 +111,14 @@ def test_a_policy_that_lets_the_robot_down_falls_and_stays_out(known, aliengo, s
     episodes = Trial("aliengo", known["flat"], 0, 0, 3, folded).run()
     assert episodes.fell.all()
     assert (episodes.returned < 0.8 * 1.5 * 3.0).all()
-    assert (episodes.strides < 3.0 / CONTROL_PERIOD / 2).all()
+    assert (episodes.strides < 3.0 / 0.02 / 2).all()
 
 
 def test_velocity_is_taken_in_the_heading_frame_and_averaged_over_a_stride(aliengo):
-    recorder = EpisodeRecorder(aliengo, Flat(), 2)
+    recorder = EpisodeRecorder(aliengo, Flat(), 2, 0.02)
     upright = np.ones(2, dtype=bool)
     for step in range(150):
-        sway = 0.3 * np.sin(2 * np.pi * aliengo.gait.frequency * step * CONTROL_PERIOD)
+        sway = 0.3 * np.sin(2 * np.pi * aliengo.gait.frequency * step * 0.02)
         state = _state(2, velocity=(sway, 0.5, 0.0), yaw=np.pi / 2, yaw_rate=0.2)  # heading along +y
         recorder.record(state, _setpoint(2, vx=0.4, vy=-0.0, yaw_rate=0.2), upright)
     score = score_of(scenarios(aliengo)["flat"], recorder.episodes(np.zeros(2, dtype=bool), STOOD, NO_GAIT))
@@ -128,7 +128,7 @@ def test_velocity_is_taken_in_the_heading_frame_and_averaged_over_a_stride(alien
 
 
 def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
-    recorder, upright = EpisodeRecorder(aliengo, Slope(10), 2), np.ones(2, dtype=bool)
+    recorder, upright = EpisodeRecorder(aliengo, Slope(10), 2, 0.02), np.ones(2, dtype=bool)
     for step in range(200):
         upright[1] = step < 120  # in place: what was recorded must not change
         above = 0.36 + 0.02 + 2.5 * np.tan(np.deg2rad(10))
@@ -141,8 +141,8 @@ def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
     window = 20
     assert episodes.strides.tolist() == [200 - 50 - window + 1, 120 - 50 - window + 1]
     np.testing.assert_allclose(episodes.absolute[:, 3] / episodes.strides, 0.02, atol=1e-9)
-    assert episodes.returned[0] == pytest.approx(1.5 * 200 * CONTROL_PERIOD)
-    assert episodes.returned[1] == pytest.approx(1.5 * 120 * CONTROL_PERIOD)
+    assert episodes.returned[0] == pytest.approx(1.5 * 200 * 0.02)
+    assert episodes.returned[1] == pytest.approx(1.5 * 120 * 0.02)
 
 
 def test_confidence_bounds_are_wilsons():
@@ -179,7 +179,7 @@ def test_speeds_are_drawn_from_a_grid_and_scored_one_by_one(known):
 
 def test_corners_are_the_ends_of_all_ranges(robot):
     commands = scenarios(robot)["corners"].commands
-    drawn = SetpointSource(commands, 200, CONTROL_PERIOD, np.random.default_rng(0)).step()
+    drawn = SetpointSource(commands, 200, 0.02, np.random.default_rng(0)).step()
     flat = (drawn[:, 3:] == 0).all(axis=1)
     assert 0.4 < flat.mean() < 0.6  # corners of velocity alone
     for index, name in enumerate(SETPOINT_FIELDS):

@@ -11,7 +11,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.robot import LEGS
 from quadruped_sim.physics.mjcf import REAL, build_model
 from quadruped_sim.physics.randomization import KIND, SIMPLE
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Flat
 from quadruped_sim.trot_expert import FIELD, TrotExpert
 
@@ -121,7 +121,7 @@ def test_legs_that_cross_touch_and_are_pushed_apart_and_poses_of_rest_do_not_tou
 def test_a_robot_that_walks_does_not_touch_itself(robot, commands):
     drawn = replace(KIND, effects=replace(SIMPLE, self_collision=True))
     simulation = Simulation(robot, 1, Flat(), randomization=drawn)
-    expert, shaper = TrotExpert(robot, 1), CommandShaper(robot.commands, robot.gait, CONTROL_PERIOD)
+    expert, shaper = TrotExpert(robot, 1), CommandShaper(robot.commands, robot.gait, 0.02)
     wanted = np.zeros((1, len(FIELD)))
     for name, value in commands.items():
         wanted[0, FIELD[name]] = value

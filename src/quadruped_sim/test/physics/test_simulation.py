@@ -8,11 +8,12 @@ import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
-from fcnet_core.observation import LAYOUT, SENSOR_NOISE
+from fcnet_core.observation import LAYOUT, SENSOR_NOISE, velocity_interface
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, stand_height
 from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Draw, Randomization
-from quadruped_sim.physics.sensors import NOISE_LEVELS, noisy
+from quadruped_sim.physics.sensors import noise_levels, noisy
 from quadruped_sim.physics.simulation import Simulation
+from quadruped_sim.physics.simulator import time_step
 from quadruped_sim.physics.terrain import Flat, Patch, Rough, Stairs
 
 PERIOD, SUBSTEPS, TIMESTEP = 0.02, 5, 0.004
@@ -230,12 +231,25 @@ def test_a_patch_keeps_its_friction_whatever_is_drawn(aliengo):
     assert friction == {"FR": 0.1, "FL": 0.1, "RR": 1.0, "RL": 1.0}
 
 
-def test_sensor_noise_has_the_documented_deviations():
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize(
+    ("period", "step"), [(0.02, 0.004), (0.01, 0.01 / 3), (1 / 30, 1 / 270), (0.1, 0.004), (0.003, 0.003)]
+)
+def test_a_time_step_is_the_longest_of_at_most_4_ms_that_divides_the_control_period(aliengo, period, step):
+    assert time_step(period) == pytest.approx(step, rel=1e-12)
+    simulation = Simulation(aliengo, 1, Flat(), randomization=replace(NOMINAL, delay=(period, period)), period=period)
+    target = np.tile(aliengo.stand_pose + 0.2, (1, 1))
+    first, second = (simulation.step(target, record=True)["torque"].copy() for _ in range(2))
+    assert len(first) == len(second) == round(period / step)
+    assert simulation.time == pytest.approx(2 * period)
+    assert np.abs(second[0] - first[-1]).min() > 5.0  # the target has arrived after one period
+
+
+def test_sensor_noise_has_the_documented_deviations(aliengo):
+    rng, levels = np.random.default_rng(0), noise_levels(velocity_interface(aliengo))
     clean = np.zeros((20000, 70), dtype=np.float32)
     for scale in (1.0, 2.0):
-        spread = noisy(clean, scale, rng).std(axis=0)
+        seen = noisy(clean, scale * levels, rng)
         for part, place in LAYOUT.items():
-            np.testing.assert_allclose(spread[place], scale * SENSOR_NOISE.get(part, 0.0), rtol=0.05)
-    assert noisy(clean, 0.0, rng) is clean
-    assert NOISE_LEVELS.dtype == np.float32
+            np.testing.assert_allclose(seen.std(axis=0)[place], scale * SENSOR_NOISE.get(part, 0.0), rtol=0.05)
+        assert seen.dtype == np.float32
+    assert noisy(clean, 0.0 * levels, rng) is clean

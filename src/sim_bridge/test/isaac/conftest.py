@@ -17,7 +17,7 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.isaac import read_recording
-from quadruped_sim.physics.simulation import CONTROL_PERIOD, Simulation
+from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import named_terrain
 
 JOINTS = load_robot("aliengo").joint_names
@@ -75,7 +75,7 @@ class LeggedEnvironment:
         self.dof_vel = self.dof_state.view(3, 12, 2)[..., 1]
         self.commands = torch.zeros(3, 4)
         self.dof_names = list(ISAAC_JOINTS)
-        self.dt = CONTROL_PERIOD
+        self.dt = 0.02
         self.default_dof_pos = torch.tensor(robot.stand_pose[ISAAC_FROM_SUITE], dtype=torch.float32)[None]
         self.reset_buf = torch.ones(3, dtype=torch.long)
         self.cfg = SimpleNamespace(
