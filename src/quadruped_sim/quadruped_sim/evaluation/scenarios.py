@@ -75,8 +75,7 @@ class Scenario:
 
 
 NONE, ALMOST_NONE = 0.0, 0.01  # of the episodes may end in a fall
-RARE = {"aliengo": ALMOST_NONE}  # on ground at the limit for legs of the robot's length
-RARE_OF_SMALL_ROBOTS = 0.02
+SMALL, RARE_OF_SMALL_ROBOTS = 0.32, 0.02  # [m] nominal height; on ground at the limit for their legs
 
 
 def getting_up() -> dict[str, Scenario]:
@@ -90,7 +89,7 @@ def getting_up() -> dict[str, Scenario]:
 
 def scenarios(robot: Robot) -> dict[str, Scenario]:
     """Return the scenarios of a robot's walk by name: all that an evaluation runs by default."""
-    rare = RARE.get(robot.name, RARE_OF_SMALL_ROBOTS)
+    rare = RARE_OF_SMALL_ROBOTS if robot.nominal_height < SMALL else ALMOST_NONE
     rows = [*_on_level_ground(robot), *_of_all_commands(robot), *_on_rough_ground(rare), *_on_slopes_and_steps(rare)]
     return {scenario.name: scenario for scenario in [*rows, *_disturbed(rare)]}
 

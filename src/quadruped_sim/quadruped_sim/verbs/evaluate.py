@@ -72,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument("--expert", action="store_true", help="evaluate the trot that teachers imitate")
     who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate a teacher made by `fcnet teach`")
     who.add_argument("--list", action="store_true", help="list the scenarios with their limits and exit")
-    parser.add_argument("--robot", metavar="NAME", help="the robot (default: the model's, else aliengo)")
+    parser.add_argument("--robot", metavar="NAME|FILE", help="the robot (default: the model's, else aliengo)")
     parser.add_argument(
         "--scenarios", default=ALL, metavar="NAME,...", help="scenarios to run (default: all but stand_up and recovery)"
     )
@@ -115,7 +115,8 @@ def run(args: argparse.Namespace) -> int:
     subject = Subject(robot.name, names[0], args.seed, args.episodes, names[1])
     results = continue_evaluation(file, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
-    task = _Task(subject, model, teacher, chosen, results, baseline, sys.stderr if args.json == STDOUT else sys.stdout)
+    table = sys.stderr if args.json == STDOUT else sys.stdout
+    task = _Task(args.robot or robot.name, subject, model, teacher, chosen, results, baseline, table)
     try:
         task.measure(args.workers, file)
     except KeyboardInterrupt:
@@ -130,8 +131,11 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Task:
-    """An evaluation: who in which scenarios, the results so far, scores of the expert, and the stream of the table."""
+    """An evaluation: the robot (a name or a file), who in which scenarios, the results so far, scores of the expert,
+    and the stream of the table.
+    """
 
+    robot: str
     subject: Subject
     model: PolicyModel | None
     teacher: PolicyModel | None
@@ -179,7 +183,7 @@ class _Task:
     def _episodes(self, missing: list[Scenario], workers: Place) -> Iterator[tuple[Scenario, Episodes]]:
         """Yield each scenario with its episodes as soon as it is complete."""
         who = self.subject
-        work = {s.name: trials(who.robot, s, who.episodes, who.seed, self.model, self.teacher) for s in missing}
+        work = {s.name: trials(self.robot, s, who.episodes, who.seed, self.model, self.teacher) for s in missing}
         steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
         with worker_pool(workers) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
             waiting = {pool.submit(trial.run): trial for parts in work.values() for trial in parts}

@@ -1,0 +1,119 @@
+"""Robots with other joints than a quadruped's 12 are evaluated, driven, drawn and learnt with; what needs legs, a lying
+pose or a way to get up is refused in a sentence that names it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace as with_fields
+
+import gymnasium
+import numpy as np
+import pytest
+
+import quadruped_sim.environments  # noqa: F401, registers them
+from fcnet_core.errors import FcnetError
+from fcnet_core.learning.dataset import Dataset
+from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.names import Mode
+from fcnet_core.observation import velocity_interface
+from fcnet_core.policies.export import exported_step
+from fcnet_core.policies.mlp import MLPConfig
+from quadruped_sim.collection import CollectionPlan, Collector, Part, jobs
+from quadruped_sim.controlled_robot import ControlledRobot
+from quadruped_sim.evaluation.getting_up import GettingUp
+from quadruped_sim.evaluation.scenarios import scenarios
+from quadruped_sim.evaluation.score import score_of
+from quadruped_sim.evaluation.trial import Trial
+from quadruped_sim.physics.live_robot import LiveRobot
+from quadruped_sim.physics.terrain import Flat, Stairs
+from quadruped_sim.render.appearance import display_model
+from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
+from quadruped_sim.tasks.setpoints import SetpointRanges
+
+
+def seen_by(robot) -> int:
+    return velocity_interface(robot).shapes["observation"][0]
+
+
+@pytest.fixture
+def standing(request, biped, tailed) -> tuple[object, PolicyModel]:
+    """A robot, and a policy whose output is its stand pose."""
+    robot = {"biped": biped, "tailed": tailed}[request.param]
+    joints = len(robot.joints)
+    config = MLPConfig(observation=seen_by(robot), action=joints, window=1, hidden=(8,))
+    weights = {name: np.zeros(shape, np.float32) for name, shape in config.weight_shapes().items()}
+    zero, one = np.zeros(config.observation, np.float32), np.ones(config.observation, np.float32)
+    scales = {"observation_mean": zero, "observation_std": one, "action_mean": robot.stand_pose.astype(np.float32),
+              "action_scale": np.ones(joints, np.float32)}  # fmt: skip
+    return robot, with_fields(PolicyModel(card_for_robot(robot, config), weights, scales), step=exported_step(config))
+
+
+BOTH = pytest.mark.parametrize("standing", ["biped", "tailed"], indirect=True)
+
+
+@BOTH
+def test_a_policy_is_evaluated(standing, monkeypatch):
+    robot, model = standing
+    monkeypatch.setattr("quadruped_sim.evaluation.trial.load_robot", lambda name: robot)
+    scenario = with_fields(scenarios(robot)["stand"], seconds=3.0)
+    score = score_of(scenario, Trial(robot.name, scenario, 0, 0, 4, model).run())
+    if robot.name == "tailed":  # two legs that only hold their pose do not balance
+        assert (score.lying_episodes, score.falls) == (2, score.lying_falls) and score.velocity[0] < 0.05
+    assert score.gait.joint_torque_saturation < 0.2
+
+
+@BOTH
+def test_a_policy_is_driven_and_drawn(standing):
+    robot, model = standing
+    shown = trajectory_of_policy(robot, model, Flat(), [parse_phase("0.4:vx=0.2")])
+    assert len(shown) == 20 and shown.joints.shape == (20, len(robot.joints))
+    assert shown.feet.shape == (20, 4 if robot.legs else 0, 3) and shown.contact.shape == shown.feet.shape[:2]
+    drawn = display_model(robot, Stairs(0.05), 64, 48)
+    assert drawn.nq == 7 + len(robot.joints) and (drawn.geom_bodyid > 0).any()
+
+
+@BOTH
+def test_it_is_an_environment(standing, tmp_path, monkeypatch):
+    robot, _ = standing
+    monkeypatch.setattr("quadruped_sim.environments.walking.load_robot", lambda name: robot)
+    envs = gymnasium.make_vec("fcnet/Aliengo-v0", num_envs=2, rate=100.0)
+    seen, _ = envs.reset(seed=0)
+    assert seen.shape == (2, seen_by(robot)) and envs.single_action_space.shape == (len(robot.joints),)
+    for _ in range(20):
+        seen, earned, fell, *_ = envs.step(np.tile(robot.stand_pose, (2, 1)).astype(np.float32))
+    assert np.isfinite(seen).all() and (earned > 0.0).all() and not fell.any()
+
+
+def test_a_robot_with_a_tail_trots_and_stands_up_with_it(tailed, tmp_path, monkeypatch):
+    monkeypatch.setattr("quadruped_sim.collection.load_robot", lambda name: tailed)
+    part = Part(1.0, ({"kind": "flat"},), SetpointRanges({"vx": (0.4, 0.4)}), action_noise=0.0)
+    plan = CollectionPlan("tailed", 1, 2, 3.0, {"walk": part}, rate=100.0)
+    collector = Collector(plan, tmp_path / "data")
+    writer = collector.writer(0)
+    assert collector.collect(jobs(plan, 0)[0], writer) == 0
+    data = Dataset(tmp_path / "data")
+    assert data.manifest.joint_names == tailed.joint_names and data.manifest.control_rate == 100.0
+    assert data.shards[0].action.shape == (2, 300, 13)
+    live = LiveRobot(tailed, Flat(), noise=0.0)
+    robot = ControlledRobot(live, None)
+    robot.controller.stand_up(live.time)
+    for _ in range(200):
+        robot.cycle()
+    assert robot.controller.mode is Mode.STANDING, robot.controller.fault
+    assert live.ground_truth().position[2] > 0.8 * tailed.nominal_height
+
+
+def test_what_a_robot_lacks_is_named(biped, tmp_path, monkeypatch):
+    monkeypatch.setattr("quadruped_sim.evaluation.getting_up.load_robot", lambda name: biped)
+    monkeypatch.setattr("quadruped_sim.collection.load_robot", lambda name: biped)
+    monkeypatch.setattr("quadruped_sim.evaluation.trial.load_robot", lambda name: biped)
+    plan = CollectionPlan("biped", 1, 2, 1.0, {"walk": Part(1.0, ({"kind": "flat"},), SetpointRanges())})
+    collector = Collector(plan, tmp_path / "data")
+    for attempt, named in (
+        (lambda: GettingUp("biped", "stand_up", 0, 0).run(), "biped has no lying pose"),
+        (lambda: GettingUp("biped", "recovery", 0, 0).run(), "biped .* no recovery"),
+        (lambda: Trial("biped", scenarios(biped)["flat"], 0, 0, 1).run(), "no legs"),
+        (lambda: collector.collect(jobs(plan, 0)[0], collector.writer(0)), "no legs"),
+    ):
+        with pytest.raises(FcnetError, match=named):
+            attempt()
