@@ -43,7 +43,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             terrain_from_facts(**facts)
 
 
-class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How much of which parts, by name: `shards` of `robots` x `seconds` each."""
 
     robot: str
