@@ -22,6 +22,7 @@ from fcnet_core.arrays import Floats, Mask, Single
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Call, Pace, Timing, interleave
 from fcnet_core.errors import FcnetError
+from fcnet_core.learning.config import example_config
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from papers.shared import pace_of, parser, run, write
 
@@ -137,7 +138,7 @@ def time_forms(heads: Sequence[Head], pace: Pace) -> Timing:
 
 def measure(pace: Pace) -> Timings:
     """Time every kind of mask at every number of nodes, or share of excluded pairs."""
-    rng, policy = np.random.default_rng(0), BodyTransformerConfig(mask="hard")
+    rng, policy = np.random.default_rng(0), example_config(BodyTransformerConfig, mask="hard")
     nodes, channels = len(policy.graph.nodes), policy.hidden // policy.heads
     own = random_head(rng, policy.attended, channels)
     timings = {(f"the robots' policy, {channels} channels", float(nodes)): time_forms([own], pace)}

@@ -16,6 +16,7 @@ from pathlib import Path
 from fcnet_core.bench.steps import Form, observations, stepping
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Pace, Timing, interleave
+from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies import PolicyConfig
 from fcnet_core.policies.fcnet import FCNetConfig
@@ -51,21 +52,27 @@ SWEEPS = {
         "window n",
         (16, 64, 256, 1024),
         {
-            SUBJECT: lambda n: FCNetConfig(window=n, modes=min(10, (n + 1) // 2)),
-            "Transformer": lambda n: TransformerConfig(window=n),
-            "RetNet": lambda n: RetNetConfig(window=n),
+            SUBJECT: lambda n: example_config(FCNetConfig, window=n, modes=min(10, (n + 1) // 2)),
+            "Transformer": lambda n: example_config(TransformerConfig, window=n),
+            "RetNet": lambda n: example_config(RetNetConfig, window=n),
         },
     ),
     # With equal widths, as in the paper.
     "layers": Sweep(
         "layers",
         (4, 8, 16, 32),
-        {SUBJECT: lambda n: FCNetConfig(layers=n), "Transformer": lambda n: TransformerConfig(layers=n, hidden=256)},
+        {
+            SUBJECT: lambda n: example_config(FCNetConfig, layers=n),
+            "Transformer": lambda n: example_config(TransformerConfig, layers=n, hidden=256),
+        },
     ),
     "hidden": Sweep(
         "hidden size",
         (256, 512, 1024, 2048),
-        {SUBJECT: lambda n: FCNetConfig(hidden=n), "Transformer": lambda n: TransformerConfig(hidden=n)},
+        {
+            SUBJECT: lambda n: example_config(FCNetConfig, hidden=n),
+            "Transformer": lambda n: example_config(TransformerConfig, hidden=n),
+        },
     ),
 }
 

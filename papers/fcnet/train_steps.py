@@ -15,6 +15,7 @@ from torch import nn
 
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.bench.timing import Call, Pace, Timing, interleave
+from fcnet_core.learning.config import example_config
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.fcnet.network import FourierControllerNetwork
 from fcnet_core.policies.retnet import RetNetConfig
@@ -31,12 +32,12 @@ FULL, HALF = "float32", "bf16"
 
 def networks(window: int) -> dict[str, nn.Module]:
     """Return the networks by name, with 0.8 million parameters each."""
-    size = FCNetConfig(window=window, modes=min(10, (window + 1) // 2))
+    size = example_config(FCNetConfig, window=window, modes=min(10, (window + 1) // 2))
     return {
         PUBLISHED: published_network(size),
         "FCNet": FourierControllerNetwork(size),
-        "Transformer": CausalTransformer(TransformerConfig(window=window)),
-        "RetNet": RetNet(RetNetConfig(window=window)),
+        "Transformer": CausalTransformer(example_config(TransformerConfig, window=window)),
+        "RetNet": RetNet(example_config(RetNetConfig, window=window)),
     }
 
 
@@ -49,8 +50,8 @@ def training(network: nn.Module, window: int, half: bool) -> Call:
     """Return a training step on the same random sequences (batch, window, entries)."""
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     generator = torch.Generator().manual_seed(0)
-    seen = torch.randn(batch_of(window), window, FCNetConfig().observation, generator=generator)
-    labels = torch.randn(batch_of(window), window, FCNetConfig().action, generator=generator)
+    seen = torch.randn(batch_of(window), window, example_config(FCNetConfig).observation, generator=generator)
+    labels = torch.randn(batch_of(window), window, example_config(FCNetConfig).action, generator=generator)
 
     def step(_index: int) -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=half):

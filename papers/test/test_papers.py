@@ -18,6 +18,7 @@ import pytest
 import torch
 
 from fcnet_core.bench.timing import Pace
+from fcnet_core.learning.config import example_config
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.model_file import load_model
 from fcnet_core.policies.fcnet import FCNetConfig
@@ -129,10 +130,13 @@ def test_a_script_gives_finite_figures_and_a_picture(script, monkeypatch, tmp_pa
 @pytest.mark.parametrize(
     ("form", "config"),
     [
-        (PublishedStep, FCNetConfig(hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)),
-        (FilterStep, FCNetConfig(hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)),
-        (TransformerStep, TransformerConfig(hidden=16, layers=2, heads=2, window=8)),
-        (RetNetStep, RetNetConfig(hidden=16, layers=2, heads=2, value_width=32, ffn_width=24, window=8)),
+        (PublishedStep, example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)),
+        (FilterStep, example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)),
+        (TransformerStep, example_config(TransformerConfig, hidden=16, layers=2, heads=2, window=8)),
+        (
+            RetNetStep,
+            example_config(RetNetConfig, hidden=16, layers=2, heads=2, value_width=32, ffn_width=24, window=8),
+        ),
     ],
 )
 def test_an_eager_form_steps_as_the_policy_does(form, config) -> None:
@@ -147,7 +151,7 @@ def test_an_eager_form_steps_as_the_policy_does(form, config) -> None:
 
 
 def test_the_published_form_has_the_outputs_and_gradients_of_the_network() -> None:
-    config = FCNetConfig(hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)
+    config = example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=12, decoder_hidden=8)
     network, published = FourierControllerNetwork(config), published_network(config)
     published.load_state_dict(network.state_dict())
     seen = torch.randn(3, config.window, config.observation)

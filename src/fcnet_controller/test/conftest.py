@@ -12,13 +12,14 @@ from ros_fixtures import robot as robot
 from ros_fixtures import run as run
 from ros_harness import IdealRobot, ros_arguments
 
+from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.names import CONTROLLER
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 from fcnet_ros.topics import MODE
 
-SHAPE = FCNetConfig(layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
+SHAPE = example_config(FCNetConfig, layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
 LONGEST_STATE_TIMEOUT = 1.0  # [s]
 EVERY_MODE = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 

@@ -39,4 +39,9 @@ class ArraySpec(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
         return {name: slice(end - size, end) for (name, size), end in zip(self.parts.items(), ends, strict=True)}
 
 
+def part_name(part: str) -> str:
+    """Return the name of a part without the number of a repeated one."""
+    return part.partition(".")[0]
+
+
 Spec = Mapping[str, ArraySpec]

@@ -344,7 +344,7 @@ def check_robot(model: PolicyModel, robot: Robot, provides: Iterable[str] = ROBO
     if not isinstance(at.action, JointTargets):
         raise FcnetError(f"the model does not command the joints of {robot.name}; choose one with joint positions")
     rows = at.rows(robot.joint_names)
-    model.card.config.check_robot(robot)
+    model.card.config.check_robot(at, robot)
     facts = {
         "stiffness kp": (at.stiffness, robot.kp),
         "damping kd": (at.damping, robot.kd),

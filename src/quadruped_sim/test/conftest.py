@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.fcnet import FCNetConfig
@@ -75,14 +76,14 @@ def _policy(robot: Robot, config: Any, scale: float, draw: Callable[..., Any]) -
 @pytest.fixture(scope="session")
 def standing_policy(aliengo: Robot) -> PolicyModel:
     """A policy whose output is the stand pose, whatever it sees."""
-    config = FCNetConfig(layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
+    config = example_config(FCNetConfig, layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
     return _policy(aliengo, config, 1.0, np.zeros)
 
 
 @pytest.fixture(scope="session")
 def teacher(aliengo: Robot) -> PolicyModel:
     """A teacher with random weights."""
-    config, rng = MLPConfig(observation=97, window=1, hidden=(16,)), np.random.default_rng(0)
+    config, rng = example_config(MLPConfig, observation=97, window=1, hidden=(16,)), np.random.default_rng(0)
     policy = _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
     return replace(policy, step=exported_step(config))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -24,8 +24,10 @@ from fcnet_core.files import (
     read_settings,
 )
 from fcnet_core.model_file import WindowPolicy
-from fcnet_core.observation import SENSOR_NOISE
-from fcnet_core.policies import PolicyConfig, policy_type
+from fcnet_core.observation import SENSOR_NOISE, Commands, Input, JointTargets, PolicyInterface
+from fcnet_core.observation.terms import VELOCITY_TERMS
+from fcnet_core.policies import Legs, PolicyConfig, policy_type
+from fcnet_core.robot import FIXED, LEG_JOINTS, LEGS, NO_GAIT, SETPOINT_FIELDS
 
 MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
@@ -35,6 +37,19 @@ SENSORS = "sensors"  # observation_noise: sensors stands for SENSOR_NOISE
 FILE = "training configuration"
 LENGTH = {"steps", "epochs"}  # a file gives one of them
 
+EXAMPLE_LEGS = {leg: tuple(f"{leg}_{joint}_joint" for joint in LEG_JOINTS) for leg in LEGS}
+EXAMPLE = PolicyInterface(  # with which a file is checked before there are data
+    rate=50.0,
+    joints=tuple(joint for joints in EXAMPLE_LEGS.values() for joint in joints),
+    default_pose=0.0,
+    kp=0.0,
+    kd=0.0,
+    inputs={"observation": Input(terms=VELOCITY_TERMS)},
+    action=JointTargets(offset=0.0),
+    commands=Commands(ranges=dict.fromkeys(SETPOINT_FIELDS, FIXED), gait=NO_GAIT),
+)
+
+ConfigT = TypeVar("ConfigT", bound=PolicyConfig)
 Precision = Literal["float32", "bfloat16"]  # of products of matrices
 
 
@@ -99,8 +114,13 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def policy_config(self) -> PolicyConfig:
-        """The configuration of the network."""
-        return policy_type(self.policy_type).config_from(self.config)
+        """The configuration of the network; what `config` does not give follows from a robot with four legs."""
+        return self.for_interface(EXAMPLE, EXAMPLE_LEGS)
+
+    def for_interface(self, interface: PolicyInterface, legs: Legs) -> PolicyConfig:
+        """Return the configuration of the network for an interface and the legs of its robot."""
+        kind = policy_type(self.policy_type)
+        return kind.config_from(msgspec.to_builtins(kind.config.defaults(interface, legs)) | self.config)
 
     @property
     def entries(self) -> dict[str, Any]:
@@ -117,6 +137,11 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
                 raise FcnetError(f"epochs is {self.epochs:g}: {steps:.3g} steps, maximum {MOST_STEPS:g}")
             return max(1, round(steps))
         raise FcnetError("the length of the run is missing: give steps or epochs in the file, or --steps")
+
+
+def example_config(kind: type[ConfigT], **settings: Any) -> ConfigT:
+    """Return a configuration for the observation and action of a robot with four legs."""
+    return kind(**(kind.defaults(EXAMPLE, EXAMPLE_LEGS) | settings))
 
 
 def load_train_config(path: str | Path) -> TrainConfig:

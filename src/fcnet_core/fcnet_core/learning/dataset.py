@@ -35,7 +35,7 @@ from fcnet_core.arrays import Array, ArraySpec, Mask, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import read_file, write_whole
 from fcnet_core.hub import hub_data, is_hub
-from fcnet_core.observation import ARRAYS, velocity_interface
+from fcnet_core.observation import ARRAYS, PolicyInterface, velocity_interface
 from fcnet_core.robot import Robot
 
 FORMAT_VERSION = 2
@@ -49,7 +49,8 @@ IDENTITY = ("robot", "joint_names", "control_rate", "arrays")  # equal in folder
 
 class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     """Properties of all shards of a folder: robot (or task), control rate [Hz], a free description of how the data were
-    made, joint order (none for a task without a robot), and the arrays of a step.
+    made, joint order (none for a task without a robot), and the arrays of a step. interface: what the inputs are, and
+    the action; None: velocity_interface of the robot, or vectors of the arrays.
     """
 
     robot: str
@@ -57,13 +58,19 @@ class Manifest(Struct, frozen=True, forbid_unknown_fields=True):
     description: dict[str, Any] = {}
     joint_names: tuple[str, ...] = ()
     arrays: dict[ArrayName, ArraySpec] = {}
+    interface: PolicyInterface | None = None
+
+    @classmethod
+    def of(cls, interface: PolicyInterface, description: Mapping[str, Any]) -> Manifest:
+        """Return the manifest of data with the inputs and the action of an interface."""
+        arrays: dict[str, ArraySpec] = {**interface.spec, "action": ArraySpec((interface.values,))}
+        return cls(interface.name, interface.rate, dict(description), interface.joints, arrays, interface)
 
 
 def velocity_manifest(robot: Robot, rate: float, description: Mapping[str, Any] | None = None) -> Manifest:
     """Return the manifest of what a policy with the velocity interface of `robot` sees and sends at `rate` [Hz]."""
-    interface = velocity_interface(robot, rate)
-    arrays = {**interface.spec, "action": ArraySpec((interface.values,))}
-    return Manifest(robot.name, rate, dict(description or {}), interface.joints, arrays)
+    manifest = Manifest.of(velocity_interface(robot, rate), description or {})
+    return msgspec.structs.replace(manifest, interface=None)
 
 
 @dataclass(frozen=True)
@@ -234,7 +241,8 @@ class Dataset:
         self.manifests = [read_manifest(folder) for folder in self.folders]
         self.shards: list[Shard] = []
         for folder, manifest in zip(self.folders, self.manifests, strict=True):
-            for name in IDENTITY:
+            known = self.manifest.interface is not None and manifest.interface is not None
+            for name in (*IDENTITY, *(("interface",) if known else ())):
                 if (one := getattr(self.manifest, name)) != (other := getattr(manifest, name)):
                     raise FcnetError(
                         f"{self.folders[0]} and {folder} cannot be used together: their {name} differs ({one} and "
@@ -319,6 +327,8 @@ def _refuse_other_recipe(folder: Path, own: Manifest) -> None:
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:
     facts = {"format_version": FORMAT_VERSION, **msgspec.to_builtins(manifest)}
+    if manifest.interface is None:
+        del facts["interface"]
     write_whole(folder / "manifest.json", (json.dumps(facts, indent=1) + "\n").encode())
 
 

@@ -11,23 +11,24 @@ from typing import Any
 import msgspec
 import numpy as np
 import torch
+from msgspec import structs
 from torch import nn
 
 from fcnet_core.arrays import Array, Floats, Single
-from fcnet_core.control.command import setpoints_of
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.config import TrainConfig, folders_and_weights
+from fcnet_core.learning.config import TrainConfig, folders_and_weights, with_settings
 from fcnet_core.learning.dataset import Dataset, Shard
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import ALONE, Trainer
-from fcnet_core.model_file import PolicyCard, PolicyModel, card_for_robot, check_robot
-from fcnet_core.observation import vector_interface, velocity_interface
+from fcnet_core.model_file import PolicyCard, PolicyModel, check_robot, fitting
+from fcnet_core.observation import JointTargets, PolicyInterface, vector_interface, velocity_interface
+from fcnet_core.observation.terms import Command
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
-from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
+from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
 
 LONGEST_DESCRIPTIONS = 500_000  # [characters] of all data folders, in a policy's card: about half of what is read
 
@@ -41,13 +42,16 @@ class Imitation:
 
     def __init__(self, config: TrainConfig, init: PolicyModel | None = None, processes: Processes = ALONE) -> None:
         folders, self.weights = folders_and_weights(config.data)
-        self.config, self.init = config, init
+        self.init = init
         self.data = data = Dataset(folders)
         self.robot = _robot(data)
+        self.interface = interface_of(data, self.robot)
+        network_config = config.for_interface(self.interface, self.robot.legs if self.robot else {})
+        config = self.config = with_settings(config, config=msgspec.to_builtins(network_config))
         spec, arrays = config.policy_config.observation_spec, data.manifest.arrays
         _check_arrays(config, data)
         if self.robot:
-            config.policy_config.check_robot(self.robot)
+            config.policy_config.check_robot(self.interface, self.robot)
         statistics = processes.from_first(lambda: data.statistics)
         torch.manual_seed(config.seed)
         kind = policy_type(config.policy_type)
@@ -61,7 +65,7 @@ class Imitation:
             normalisation = init.normalisation
         shares = (config.held_out_share, config.episode_start_share)
         crops = CropSampler(data, (*spec, "action"), self.weights, config.crop, *shares, seed=config.seed)
-        self.trainer = Trainer(network, config, crops, normalisation, arrays, processes)
+        self.trainer = Trainer(network, config, crops, normalisation, arrays, processes, self.interface)
 
     def policy(self, command_line: str) -> PolicyModel:
         """Return the current policy, with a card that describes its training."""
@@ -71,13 +75,10 @@ class Imitation:
             "observation_clip": normalisation.clip,
             "training": self._summary(command_line),
         }
-        if self.robot:
-            rate, config = self.data.manifest.control_rate, self.config.policy_config
-            card = card_for_robot(self.robot, config, control_rate=rate, envelope=self._envelope, **facts)
-        else:
-            manifest, kind, config = self.data.manifest, self.config.policy_type, self.config.policy_config
-            interface = vector_interface(config.observation_spec, config.action, manifest.control_rate, manifest.robot)
-            card = PolicyCard(interface=interface, policy_type=kind, config=config, **facts)
+        kind, config = self.config.policy_type, self.config.policy_config
+        commands = structs.replace(self.interface.commands, envelope=self._envelope)
+        interface = fitting(structs.replace(self.interface, commands=commands), config)
+        card = PolicyCard(interface=interface, policy_type=kind, config=config, **facts)
         weights = {name: weight.cpu().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
         return PolicyModel(card, weights, dict(normalisation.scales), exported_step(self.config.policy_config))
 
@@ -110,8 +111,12 @@ class Imitation:
 
     def _action_scales(self, mean: Array) -> dict[str, Single]:
         """Return the units of actions: action_scale around the robot's stand pose, or around the data's mean."""
-        mean = mean if self.robot is None else self.robot.stand_pose
-        scale = np.full(len(mean), self.config.action_scale, np.float32)
+        action, scale = self.interface.action, np.full(len(mean), self.config.action_scale, np.float32)
+        if isinstance(action, JointTargets):
+            joints, pose = self.interface.joints, self.interface.pose
+            unit = per_joint(action.scale, joints, "scale")
+            mean = (pose - (pose if action.offset is None else per_joint(action.offset, joints, "offset"))) / unit
+            scale = (scale / unit).astype(np.float32)
         return {"action_mean": mean.astype(np.float32), "action_scale": scale}
 
     def _check_init(self, init: PolicyModel) -> None:
@@ -130,13 +135,41 @@ class Imitation:
                 )
 
 
+def interface_of(data: Dataset, robot: Robot | None) -> PolicyInterface:
+    """Return the interface of the data, or the one that data without an interface mean."""
+    manifest = data.manifest
+    if manifest.interface is not None:
+        return manifest.interface
+    inputs = {name: array for name, array in manifest.arrays.items() if name != "action"}
+    if "observation" in inputs:  # the others are for tasks with networks of their own
+        inputs = {"observation": inputs["observation"]}
+    vectors = vector_interface(inputs, manifest.arrays["action"].shape[0], manifest.control_rate, manifest.robot)
+    if robot is None:
+        return vectors
+    walking = velocity_interface(robot, manifest.control_rate)
+    if walking.spec == inputs:
+        return walking
+    action = walking.action if vectors.values == len(robot.joint_names) else vectors.action
+    return structs.replace(walking, inputs=vectors.inputs, action=action)
+
+
 def envelope_of(data: Dataset, robot: Robot) -> Envelope | None:
-    """Return the command envelope of a robot's data, or None if they have no setpoints or too few."""
-    rate = data.manifest.control_rate
-    seen = velocity_interface(robot, rate).spec["observation"]
-    if data.manifest.arrays.get("observation") != seen:
+    """Return the command envelope of data, or None if they have no setpoints or too few."""
+    entries = setpoint_entries(interface_of(data, robot))
+    if "vx" not in entries:
         return None
-    return Envelope.from_setpoints(_Setpoints(data.shards, seen.slices()["command"]), rate, robot.commands)
+    return Envelope.from_setpoints(_Setpoints(data.shards, entries), data.manifest.control_rate, robot.commands)
+
+
+def setpoint_entries(interface: PolicyInterface) -> dict[str, tuple[int, float]]:
+    """Return entry and scale of every setpoint in the observation that a user moves."""
+    found: dict[str, tuple[int, float]] = {}
+    for term, entries in interface.placed_terms if interface.inputs.keys() == {"observation"} else ():
+        if isinstance(term, Command):
+            scales = np.broadcast_to(term.scale, len(entries)).tolist()
+            found |= {name: (entry, scale) for name, entry, scale in zip(term.fields, entries, scales, strict=True)
+                      if name in interface.commands.ranges}  # fmt: skip
+    return found
 
 
 @dataclass(frozen=True)
@@ -144,21 +177,25 @@ class _Setpoints:
     """The setpoints (N, 9) shard by shard, read again in each pass."""
 
     shards: list[Shard]
-    columns: slice  # of the command
+    entries: dict[str, tuple[int, float]]
 
     def __iter__(self) -> Iterator[Floats]:
         for shard in self.shards:
-            yield setpoints_of(shard.observation[..., self.columns]).reshape(-1, len(SETPOINT_FIELDS))
+            setpoints = np.zeros((shard.steps, len(SETPOINT_FIELDS)))
+            observations = shard.observation.reshape(shard.steps, -1)
+            for name, (entry, scale) in self.entries.items():
+                setpoints[:, SETPOINT_FIELDS.index(name)] = observations[:, entry] / scale
+            yield setpoints
 
 
 def _robot(data: Dataset) -> Robot | None:
     """Return the robot of the data, or None for a task without joint names."""
     if not data.manifest.joint_names:
         return None
-    robot = load_robot(data.manifest.robot)
-    if data.manifest.joint_names != robot.joint_names:
-        names = ", ".join(robot.joint_names)
-        raise FcnetError(f"the joints of {data.folders[0]} are not in the order {names}; collect again")
+    robot, names = load_robot(data.manifest.robot), data.manifest.joint_names
+    if data.manifest.interface is None and names != robot.joint_names:
+        order = ", ".join(robot.joint_names)
+        raise FcnetError(f"the joints of {data.folders[0]} are not in the order {order}; collect again")
     return robot
 
 

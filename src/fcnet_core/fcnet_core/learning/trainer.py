@@ -22,12 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fcnet_core.arrays import Single, Spec
+from fcnet_core.arrays import Single, Spec, part_name
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import Batch, CropSampler
+from fcnet_core.observation import SENSOR_NOISE, PolicyInterface
 from fcnet_core.policies.normalisation import Normalisation
 
 HELD_OUT_CROPS = 256
@@ -35,6 +36,7 @@ HELD_OUT_BATCH = 32
 AHEAD = 2  # batches that are read while the network computes
 CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
 ALONE = Processes()
+UNTURNED_NOISE = {"joint_position": SENSOR_NOISE["sin_joint_position"]}  # of joint angles as they are [rad]
 Tensors = tuple[Any, Tensor, Tensor]
 
 
@@ -94,6 +96,7 @@ class Trainer:
         normalisation: Normalisation,
         arrays: Spec,
         processes: Processes = ALONE,
+        interface: PolicyInterface | None = None,
     ) -> None:
         if config.batch < processes.count:
             raise FcnetError(f"batch is {config.batch}, but each of the {processes.count} processes needs a crop of it")
@@ -109,7 +112,7 @@ class Trainer:
         self._processes = processes
         self._losses: list[float] = []  # since the last report
         self._seen = config.policy_config.observation_spec
-        self._noise = noise_by_entry(config.observation_noise, {name: arrays[name] for name in self._seen})
+        self._noise = noise_by_entry(config.observation_noise, {name: arrays[name] for name in self._seen}, interface)
         if len(set(processes.gather(self._run()))) > 1:
             raise FcnetError(
                 "the processes of this training differ in their settings or data; give each the same files"
@@ -304,17 +307,27 @@ def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Te
     return (error.mean(-1) * valid).sum()
 
 
-def noise_by_entry(noise: dict[str, float], arrays: Spec) -> dict[str, Single]:
-    """Return the standard deviation of each element of the arrays with noise, from those of their named parts."""
+def noise_by_entry(
+    noise: dict[str, float], arrays: Spec, interface: PolicyInterface | None = None
+) -> dict[str, Single]:
+    """Return the standard deviation of each element of the arrays with noise, from those of their named parts, in units
+    of the parts' signals.
+    """
+    if noise == SENSOR_NOISE and interface is not None:  # those that the interface has
+        has = {part_name(part) for spec in interface.spec.values() for part in spec.parts}
+        noise = {part: value for part, value in (noise | UNTURNED_NOISE).items() if part in has}
     deviations: dict[str, Single] = {}
     for part, value in noise.items():
-        having = [name for name, spec in arrays.items() if part in spec.parts]
+        having = [name for name, spec in arrays.items() if part in map(part_name, spec.parts)]
         if not having:
             parts = [part for spec in arrays.values() for part in spec.parts]
             raise FcnetError(f"observation_noise names {part}, which the data do not have; they have {parts}")
         for name in having if value else ():
             deviation = deviations.setdefault(name, np.zeros(arrays[name].shape, dtype=np.float32))
-            deviation[arrays[name].slices()[part]] = value
+            for entry, place in arrays[name].slices().items():
+                deviation[place] = value if part_name(entry) == part else deviation[place]
+    if interface is not None and interface.inputs.keys() >= deviations.keys():
+        deviations = {name: deviation * np.abs(interface.scales(name)) for name, deviation in deviations.items()}
     return deviations
 
 

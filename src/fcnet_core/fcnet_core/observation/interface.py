@@ -289,6 +289,15 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ]
 
     @property
+    def placed_terms(self) -> list[tuple[AnyTerm, range]]:
+        """Every block of the first input, with its entries."""
+        blocks, start = [], 0
+        for _, term in self.blocks(next(iter(self.inputs.values()))):
+            blocks.append((term, range(start, start + self.size(term))))
+            start += self.size(term)
+        return blocks
+
+    @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of every input."""
         return {name: spec.shape for name, spec in self.spec.items()}

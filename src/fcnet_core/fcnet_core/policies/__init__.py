@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import pkgutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -22,10 +23,12 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.files import converted
 
 if TYPE_CHECKING:
+    from fcnet_core.observation import PolicyInterface
     from fcnet_core.robot import Robot
 
 Size = Annotated[int, Meta(ge=1, le=2**16)]  # of a layer, of a vector or of a window
 Layers = Annotated[int, Meta(ge=1, le=1000)]
+Legs = Mapping[str, Sequence[str]]  # joints by leg, as in a robot file
 Shapes = dict[str, tuple[int, ...]]
 MOST_PARAMETERS = 500_000_000  # training them takes 8 GB
 ENTRY_POINTS = "fcnet.policies"  # policies of other packages: NAME = package:POLICY
@@ -68,8 +71,18 @@ class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
         """Number of trainable parameters."""
         return sum(math.prod(shape) for shape in self.weight_shapes().values())
 
-    def check_robot(self, robot: Robot) -> None:
-        """Raise FcnetError if the network is for another body; check_robot of model_file.py compares the sizes."""
+    @classmethod
+    def defaults(cls, interface: PolicyInterface, legs: Legs) -> dict[str, Any]:
+        """Return the settings that follow from an interface and the legs of its robot, which has none if there is no
+        robot; by default the sizes of one input vector and of the action. Raises FcnetError for other inputs.
+        """
+        shapes = list(interface.shapes.values())
+        if len(shapes) != 1 or len(shapes[0]) != 1:
+            raise FcnetError(f"this policy type takes one vector, but the interface has inputs of shapes {shapes}")
+        return {"observation": shapes[0][0], "action": interface.outputs["action"]}
+
+    def check_robot(self, interface: PolicyInterface, robot: Robot) -> None:
+        """Raise FcnetError if the network is for another body; the sizes are those of the interface."""
 
 
 def weights_and_biases(shapes: Shapes) -> Shapes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from fcnet_core.arrays import Floats, Observation, Single, Spec
+from fcnet_core.arrays import Floats, Observation, Single, Spec, part_name
 
 if TYPE_CHECKING:
     from fcnet_core.learning.dataset import ArrayStatistics
@@ -86,7 +86,8 @@ def observation_scales(statistics: Mapping[str, ArrayStatistics], spec: Spec, ar
         if array.dtype != "float32":
             continue
         std = statistics[name].std + STD_FLOOR
-        if command := arrays[name].slices().get("command"):
-            std[command] = np.maximum(std[command], COMMAND_STD_FLOOR)
+        for part, place in arrays[name].slices().items():
+            if part_name(part) == "command":
+                std[place] = np.maximum(std[place], COMMAND_STD_FLOOR)
         scales |= {f"{name}_mean": statistics[name].mean.astype(np.float32), f"{name}_std": std.astype(np.float32)}
     return scales

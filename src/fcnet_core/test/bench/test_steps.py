@@ -13,12 +13,16 @@ from policy_forms import untrained
 from fcnet_core.bench.steps import ONNX, check_agreement, observations
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import FcnetError
+from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import save_model
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 
-SMALL, MLP = FCNetConfig(hidden=16, layers=2, modes=4, window=8, decoder_hidden=8), MLPConfig(hidden=(8,), window=2)
+SMALL, MLP = (
+    example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=8, decoder_hidden=8),
+    example_config(MLPConfig, hidden=(8,), window=2),
+)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,8 @@ from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest, veloci
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.learning.trainer import Progress, load_checkpoint, summed_error
 from fcnet_core.model_file import load_model, save_model
-from fcnet_core.observation import LAYOUT
+from fcnet_core.observation import LAYOUT, Input, PolicyInterface, VectorAction
+from fcnet_core.observation.terms import LastAction, Vector
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 
@@ -283,12 +284,26 @@ def test_another_policy_type_trains_on_other_arrays_of_another_task(tiny_config:
     seen = rng.normal(size=(4, 100, 5))
     content = {"observation": seen, "action": np.tanh(seen[..., :2]), "return": seen.sum(-1)}
     writer.write_shard(0, {}, **content, first=np.zeros((4, 100), dtype=bool))
-    config = {**tiny_config.config, "observation": 5, "action": 2}
-    settings = {"data": [str(tmp_path / "task")], "config": config, "observation_noise": {}}
+    settings = {"data": [str(tmp_path / "task")], "observation_noise": {}}
     run = finished(Imitation(with_settings(tiny_config, **settings)))
     save_model(run.policy(""), tmp_path / "policy.safetensors")
     policy = load_policy(tmp_path / "policy.safetensors")
     assert policy.model.card.interface.name == "pendulum" and policy.step(np.zeros(5)).shape == (2,)
     assert main(["info", str(tmp_path / "policy.safetensors")]) == 0
+    wrong = settings | {"config": {**tiny_config.config, "observation": 70}}
     with pytest.raises(FcnetError, match=r"network's observation is float32 of shape \(70,\)"):
-        Imitation(with_settings(tiny_config, data=[str(tmp_path / "task")]))
+        Imitation(with_settings(tiny_config, **wrong))
+
+
+def test_the_interface_of_the_data_is_that_of_the_policy(tiny_config: TrainConfig, tmp_path: Path) -> None:
+    action = VectorAction(size=2, scale=0.5)
+    terms = Vector(name="sight", size=3, scale=(1.0, 2.0, 4.0)), LastAction(of="output"), LastAction(of="output", age=2)
+    interface = PolicyInterface(rate=20.0, inputs={"observation": Input(terms=terms)}, action=action)
+    writer, rng = DatasetWriter(tmp_path / "task", Manifest.of(interface, {})), np.random.default_rng(0)
+    first = np.zeros((4, 100), dtype=bool)
+    writer.add({}, observation=rng.normal(size=(4, 100, 7)), action=rng.normal(size=(4, 100, 2)), first=first)
+    noise = {"sight": 0.1, "last_action": 0.01}
+    run = finished(Imitation(with_settings(tiny_config, data=[str(tmp_path / "task")], observation_noise=noise)))
+    assert run.policy("").card.interface == interface
+    (deviation,) = run.trainer._noise.values()
+    np.testing.assert_allclose(deviation, [0.1, 0.2, 0.4, *[0.01] * 4])

@@ -47,7 +47,7 @@ def wrong(*arguments):
 
 right, export._graph = export._graph, wrong
 try:
-    export._exported(GRUConfig())
+    export._exported(GRUConfig(observation=70, action=12))
 except FcnetError as error:
     print(error)
 """

@@ -16,14 +16,15 @@ from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import converted
 from fcnet_core.learning import config as training
-from fcnet_core.learning.config import load_train_config
+from fcnet_core.learning.config import EXAMPLE, EXAMPLE_LEGS, example_config, load_train_config
 from fcnet_core.learning.dataset import DatasetWriter, Manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
+from fcnet_core.observation import vector_interface, velocity_interface
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
-from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
+from fcnet_core.policies.body_transformer.graph import BodyGraph, Node, body_graph
 from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
-from fcnet_core.robot import load_robot
+from fcnet_core.robot import LEG_JOINTS, load_robot
 
 DATA = Path(__file__).parents[1] / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
@@ -32,7 +33,10 @@ GRADIENT = 2e-5  # of a tensor's largest entry
 MASKS = ("hard", "mix", "mix_unmasked_first", "soft", "dense", "random")
 TASKS = yaml.safe_load((DATA / "body_graphs.yaml").read_text())
 DRAWN_WITH_SEED_0 = [27, 30, 40, 45, 48, 49, 57, 62, 63, 69, 73, 75]
-SIX_LEGS = leg_graph([f"{side}{row}" for row in "123" for side in "RL"])
+BODY = body_graph(EXAMPLE, EXAMPLE_LEGS)
+LEGS = {f"{side}{row}": [f"{side}{row}_{joint}" for joint in LEG_JOINTS] for row in "123" for side in "RL"}
+JOINTS = tuple(joint for joints in LEGS.values() for joint in joints)
+SIX_LEGS = body_graph(structs.replace(EXAMPLE, joints=JOINTS, default_pose=0.0, kp=0.0, kd=0.0), LEGS)
 LAYER = {  # published: ours
     "self_attn.in_proj_weight": "qkv.weight",
     "self_attn.in_proj_bias": "qkv.bias",
@@ -45,7 +49,7 @@ LAYER = {  # published: ours
 def named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     """The published arrays under our names."""
     found = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-    nodes = ["root" if node.name == "trunk" else node.name for node in leg_graph().nodes]
+    nodes = ["root" if node.name == "trunk" else node.name for node in BODY.nodes]
     ours = {
         "tokenizer.weight": np.concatenate([found.pop(f"tokenizer.tokenizers.{node}.0.weight") for node in nodes], 1),
         "tokenizer.bias": np.stack([found.pop(f"tokenizer.tokenizers.{node}.0.bias") for node in nodes]),
@@ -72,7 +76,8 @@ def named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
 
 def published_config(arrays: dict[str, np.ndarray], mask: str) -> BodyTransformerConfig:
     _, observation, action, d, ffn, heads, layers, _, positions, _ = arrays["cfg"].tolist()
-    return BodyTransformerConfig(
+    return example_config(
+        BodyTransformerConfig,
         observation=observation,
         action=action,
         mask="dense" if mask == "mlp" else mask,
@@ -88,7 +93,7 @@ def published_config(arrays: dict[str, np.ndarray], mask: str) -> BodyTransforme
 def random_model(**sizes: object) -> PolicyModel:
     """Small, without an exported step."""
     small = {"layers": 3, "hidden": 15, "heads": 3, "ffn_width": 21, "window": 3}
-    return untrained(BodyTransformerConfig(**small | sizes), export=False)
+    return untrained(example_config(BodyTransformerConfig, **small | sizes), export=False)
 
 
 PUBLISHED = [path for path in sorted(DATA.glob("bot_*_a.xz")) if "a1code" not in path.stem]
@@ -120,7 +125,7 @@ def test_outputs_and_gradients_match_the_published_network(path) -> None:
 
 @every_published
 def test_mask_and_paths_of_the_robot_are_the_published_ones(path) -> None:
-    arrays, graph = read_arrays(path), leg_graph()
+    arrays, graph = read_arrays(path), BODY
     if "mask_allowed" in arrays:
         np.testing.assert_array_equal(graph.mask, arrays["mask_allowed"])
     if "shortest_path" in arrays:
@@ -137,7 +142,7 @@ def test_every_form_steps_the_published_network(path, form) -> None:
 
 def test_the_critic_is_that_of_the_published_walk() -> None:
     arrays = read_arrays(DATA / "bot_a1code_mix_a.xz")
-    actor = BodyTransformerConfig(mask="mix", window=1)
+    actor = example_config(BodyTransformerConfig, mask="mix", window=1)
     critic = critic_of(actor)
     with torch.no_grad():
         value = loaded(BodyTransformer(critic), named(arrays, "critic/")).act(torch.from_numpy(arrays["x"]))
@@ -149,8 +154,8 @@ def test_the_critic_is_that_of_the_published_walk() -> None:
 def test_presets_differ_in_the_mask_alone(name) -> None:
     preset, mix = (load_train_config(PRESETS / f"body_transformer_{one}.yaml") for one in (name, "mix"))
     assert structs.replace(preset, config=mix.config) == mix
-    assert mix.policy_config == BodyTransformerConfig()
-    assert preset.policy_config == BodyTransformerConfig(mask=name.removesuffix("_mask"))
+    assert mix.policy_config == example_config(BodyTransformerConfig)
+    assert preset.policy_config == example_config(BodyTransformerConfig, mask=name.removesuffix("_mask"))
 
 
 def critic_of(actor: BodyTransformerConfig) -> BodyTransformerConfig:
@@ -200,21 +205,37 @@ def test_actor_critic_and_deviations_of_the_humanoid_have_the_published_number_o
     ],
 )
 def test_graphs_are_those_of_the_paper(name, nodes, edges, sparsity, diameter) -> None:
-    graph = leg_graph(load_robot("a1").legs) if name == "a1" else converted(TASKS[name]["graph"], BodyGraph)
+    graph = (
+        body_graph(velocity_interface(load_robot("a1")), load_robot("a1").legs)
+        if name == "a1"
+        else converted(TASKS[name]["graph"], BodyGraph)
+    )
     assert (len(graph.nodes), len(graph.edges), int(graph.paths.max())) == (nodes, edges, diameter)
     assert 1 - graph.mask.mean() == pytest.approx(sparsity, abs=6e-4)
 
 
 def test_every_number_of_the_robots_observation_is_seen_by_the_node_it_is_measured_at() -> None:
-    trunk, *joints = leg_graph().nodes
+    trunk, *joints = BODY.nodes
     assert trunk.observation == (0, 1, 2, 39, 40, 41, *range(54, 70))
     assert [node.observation for node in joints] == [(3 + j, 15 + j, 27 + j, 42 + j) for j in range(12)]
     assert [f"{node.name}_joint" for node in joints] == list(load_robot("aliengo").joint_names)
     assert [node.action for node in joints] == [(j,) for j in range(12)]
 
 
+def test_joints_of_no_leg_are_at_the_trunk_also_in_an_order_of_their_own() -> None:
+    joints = ("tail", *EXAMPLE.joints[::-1])
+    graph = body_graph(structs.replace(EXAMPLE, joints=joints, default_pose=0.0, kp=0.0, kd=0.0), EXAMPLE_LEGS)
+    assert [node.name for node in graph.nodes[:3]] == ["trunk", "tail", "RL_calf"]
+    assert {("trunk", "tail"), ("RL_thigh", "RL_calf"), ("trunk", "RL_hip")} <= {*graph.edges}
+    assert graph.nodes[1] == Node("tail", (3, 16, 29, 45), (0,))
+    star = body_graph(structs.replace(EXAMPLE, joints=JOINTS[:2], default_pose=0.0, kp=0.0, kd=0.0), {})
+    assert star.edges == (("trunk", JOINTS[0]), ("trunk", JOINTS[1]))
+    plain = body_graph(vector_interface({"observation": ArraySpec((3,))}, 1), {})
+    assert [node.observation for node in plain.nodes] == [(0, 1, 2), ()]
+
+
 def test_a_random_mask_has_the_diagonal_the_density_and_the_symmetry_of_the_graphs() -> None:
-    graph = leg_graph()
+    graph = BODY
     masks = [graph.random_mask(seed) for seed in range(20)]
     for mask in masks:
         assert mask.diagonal().all() and (mask == mask.T).all() and mask.sum() == graph.mask.sum()
@@ -299,9 +320,9 @@ def test_a_robot_with_six_legs_is_trained_and_run_by_its_yaml_alone(tmp_path) ->
 def test_a_model_stands_alone_and_belongs_to_the_robots_graph(tmp_path) -> None:
     save_model(random_model(), tmp_path / "own.safetensors")
     own = load_model(tmp_path / "own.safetensors")
-    assert own.card.config.graph == leg_graph()
+    assert own.card.config.graph == BODY
     check_robot(own, load_robot("aliengo"))
-    graph = leg_graph()
+    graph = BODY
     joined = BodyGraph(graph.nodes, (*graph.edges, ("FR_hip", "FL_hip")))
     with pytest.raises(FcnetError, match=r"13 nodes and 13 edges .* aliengo"):
         check_robot(random_model(graph=joined), load_robot("aliengo"))

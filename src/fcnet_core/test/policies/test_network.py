@@ -9,6 +9,7 @@ import pytest
 import torch
 from golden import read_arrays
 
+from fcnet_core.learning.config import example_config
 from fcnet_core.policies import causal_filter, policy_type
 from fcnet_core.policies.causal_filter import fast_transform_length
 from fcnet_core.policies.fcnet import FCNetConfig, spectral
@@ -44,10 +45,10 @@ def random_filter(window: int, steps: int, seed: int = 0) -> tuple[torch.Tensor,
 
 
 def test_the_legged_configuration_has_the_papers_number_of_parameters() -> None:
-    network = FourierControllerNetwork(FCNetConfig())
+    network = FourierControllerNetwork(example_config(FCNetConfig))
     assert sum(parameter.numel() for parameter in network.parameters()) == 787_852
     shapes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
-    assert shapes == FCNetConfig().weight_shapes()
+    assert shapes == example_config(FCNetConfig).weight_shapes()
 
 
 def test_outputs_and_gradients_match_the_published_network(
@@ -74,7 +75,7 @@ def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_for
 
 def test_the_kernel_is_that_of_the_mathematics() -> None:
     torch.manual_seed(1)
-    layer = FourierControllerNetwork(FCNetConfig(layers=1)).double().fourier_layers[0]
+    layer = FourierControllerNetwork(example_config(FCNetConfig, layers=1)).double().fourier_layers[0]
     expected = spectral.kernel(spectral.folded_weights(layer.csc.weights.detach().numpy(), 64), 64)
     np.testing.assert_allclose(layer.csc.kernel().detach().numpy(), expected, atol=1e-12)
 

@@ -12,13 +12,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from msgspec import structs
+from msgspec import structs, to_builtins
 from policy_forms import forms_of, parallel, stepped
 
+from fcnet_core.arrays import ArraySpec
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
+from fcnet_core.learning.config import EXAMPLE, example_config
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
-from fcnet_core.observation import MeasuredState
+from fcnet_core.observation import Input, MeasuredState, vector_interface
+from fcnet_core.observation.terms import LastAction
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.network import advanced, load_network
@@ -35,7 +38,7 @@ STEPS = 150
 def model_of(name: str, **card: object) -> PolicyModel:
     """An untrained policy of the type, with units like those of real data."""
     kind, rng = policy_type(name), np.random.default_rng(7)
-    config = kind.config()
+    config = example_config(kind.config)
     torch.manual_seed(5)
     network = kind.part(kind.network)(config)
     return PolicyModel(
@@ -73,6 +76,32 @@ every_form = pytest.mark.parametrize(
 def test_the_config_names_the_weights_of_the_network(name) -> None:
     model = model_of(name)
     assert {key: weight.shape for key, weight in model.weights.items()} == model.card.config.weight_shapes()
+
+
+BIPED = structs.replace(EXAMPLE, joints=tuple(f"joint_{i}" for i in range(8)), default_pose=0.0, kp=0.0, kd=0.0)
+LAST = LastAction(of="output")
+VECTOR = vector_interface({"observation": ArraySpec((5,))}, 2)
+
+
+@every_policy
+@pytest.mark.parametrize("interface", [BIPED, VECTOR])
+@torch.no_grad()
+def test_the_sizes_follow_from_any_interface(name, interface) -> None:
+    kind = policy_type(name)
+    if interface is VECTOR and name == "starformer":  # it has a token of the last action
+        interface = structs.replace(
+            VECTOR, inputs={"observation": Input(terms=(*VECTOR.inputs["observation"].terms, LAST))}
+        )
+    config = kind.config_from(to_builtins(kind.config.defaults(interface, {})))
+    assert (config.observation_spec["observation"].shape,) == tuple(interface.shapes.values())
+    network = kind.part(kind.network)(config).double()
+    seen = torch.randn(1, 3, config.observation, dtype=torch.float64)
+    state = network.cold(1)
+    for step in range(3):
+        output, written = network.step(seen[:, step], state)
+        state = advanced(state, written)
+    torch.testing.assert_close(output, network(seen)[0][:, -1], atol=EXACT, rtol=0)
+    assert output.shape == (1, interface.values)
 
 
 @every_policy

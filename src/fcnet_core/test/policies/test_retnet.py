@@ -11,6 +11,7 @@ from golden import read_arrays, sampled
 from policy_forms import model_of, noise, steps_of_network
 
 from fcnet_core.errors import FcnetError
+from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies import policy_type
 from fcnet_core.policies.fcnet import FCNetConfig
@@ -67,10 +68,12 @@ def run(policy: LoadedPolicy, observations: np.ndarray) -> np.ndarray:
 
 
 def test_the_default_sizes_have_as_many_parameters_as_the_fourier_controller_network() -> None:
-    module = RetNet(RetNetConfig())
-    assert {name: tuple(p.shape) for name, p in module.named_parameters()} == RetNetConfig().weight_shapes()
-    assert sum(p.numel() for p in module.parameters()) == RetNetConfig().parameters == 781_836
-    assert RetNetConfig().parameters == pytest.approx(FCNetConfig().parameters, rel=0.01)
+    module = RetNet(example_config(RetNetConfig))
+    assert {name: tuple(p.shape) for name, p in module.named_parameters()} == example_config(
+        RetNetConfig
+    ).weight_shapes()
+    assert sum(p.numel() for p in module.parameters()) == example_config(RetNetConfig).parameters == 781_836
+    assert example_config(RetNetConfig).parameters == pytest.approx(example_config(FCNetConfig).parameters, rel=0.01)
 
 
 def test_constants_are_the_published_ones(golden: dict[str, np.ndarray], config: RetNetConfig) -> None:

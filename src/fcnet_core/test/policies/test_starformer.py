@@ -16,9 +16,9 @@ from policy_forms import every_form, loaded, model_of, noise, parallel, steps_of
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as training
-from fcnet_core.learning.config import load_train_config
+from fcnet_core.learning.config import EXAMPLE, EXAMPLE_LEGS, example_config, load_train_config
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
-from fcnet_core.policies.body_transformer.graph import leg_graph
+from fcnet_core.policies.body_transformer.graph import body_graph
 from fcnet_core.policies.network import load_network
 from fcnet_core.policies.starformer import Group, StarformerConfig
 from fcnet_core.policies.starformer.image import ImageSizes, ImageStarformer
@@ -216,7 +216,8 @@ def test_every_form_steps_the_published_network(path, form) -> None:
     ],
 )
 def test_with_scalars_as_tokens_it_has_the_published_number_of_parameters(window, reward, parameters) -> None:
-    config = StarformerConfig(
+    config = example_config(
+        StarformerConfig,
         observation=71,
         groups=(Group("state", tuple(range(70))),),
         tokens="scalars",
@@ -264,7 +265,7 @@ def test_the_image_form_gives_continuous_actions_of_what_was_seen_before() -> No
 def random_model(**sizes: object) -> PolicyModel:
     """Small, with attention and time that matter, without an exported step."""
     small = {"layers": 3, "hidden": 15, "heads": 3, "token_width": 6, "token_heads": 2, "window": 5, "time_table": 40}
-    model = untrained(StarformerConfig(**small | sizes), export=False)
+    model = untrained(example_config(StarformerConfig, **small | sizes), export=False)
     rng = np.random.default_rng(5)
     for name, weight in model.weights.items():
         if name == "encoder.time" or weight.ndim == 1:
@@ -302,8 +303,8 @@ def test_a_model_runs_with_a_shorter_window_of_its_time_table() -> None:
 
 
 def test_a_step_has_a_token_for_the_last_action_and_for_every_node_of_the_body() -> None:
-    config = StarformerConfig()
-    assert [group.name for group in config.groups] == [node.name for node in leg_graph().nodes]
+    config = example_config(StarformerConfig)
+    assert [group.name for group in config.groups] == [node.name for node in body_graph(EXAMPLE, EXAMPLE_LEGS).nodes]
     assert config.groups[4] == Group("FL_hip", (6, 18, 30))
     assert config.step_tokens == 14 and structs.replace(config, reward=0).step_tokens == 15
     assert sorted((*config.state_entries.tolist(), *config.last_action)) == list(range(70))
@@ -314,8 +315,8 @@ def test_a_step_has_a_token_for_the_last_action_and_for_every_node_of_the_body()
 def test_presets_differ_in_the_connection_alone(name, connection) -> None:
     preset, layer_wise = (load_train_config(PRESETS / f"starformer{one}.yaml") for one in (name, ""))
     assert structs.replace(preset, config=layer_wise.config) == layer_wise
-    assert layer_wise.policy_config == StarformerConfig()
-    assert preset.policy_config == StarformerConfig(connection=connection)
+    assert layer_wise.policy_config == example_config(StarformerConfig)
+    assert preset.policy_config == example_config(StarformerConfig, connection=connection)
 
 
 @pytest.mark.parametrize(
@@ -360,9 +361,9 @@ FIRST = tuple(range(12))
     ],
 )
 def test_a_model_stands_alone_and_its_groups_must_fit_the_robots_observation(settings, fits, tmp_path) -> None:
-    save_model(untrained(StarformerConfig(**settings), export=False), tmp_path / "policy.safetensors")
+    save_model(untrained(example_config(StarformerConfig, **settings), export=False), tmp_path / "policy.safetensors")
     model = load_model(tmp_path / "policy.safetensors")
-    assert model.card.config == StarformerConfig(**settings)
+    assert model.card.config == example_config(StarformerConfig, **settings)
     with nullcontext() if fits else pytest.raises(FcnetError, match="aliengo"):
         check_robot(model, load_robot("aliengo"))
 

@@ -14,7 +14,7 @@ from policy_forms import FORMS, every_form, model_of, noise, parallel, steps_of_
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as training
-from fcnet_core.learning.config import load_train_config
+from fcnet_core.learning.config import example_config, load_train_config
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.network import load_network
 from fcnet_core.policies.transformer import TransformerConfig
@@ -87,7 +87,7 @@ def published() -> Published:
 
 def test_the_preset_has_the_published_number_of_parameters() -> None:
     config = load_train_config(PRESETS / "transformer.yaml").policy_config
-    assert config == TransformerConfig()
+    assert config == example_config(TransformerConfig)
     assert config.parameters == 804_236
     assert sum(parameter.numel() for parameter in CausalTransformer(config).parameters()) == 804_236
 

@@ -9,21 +9,21 @@ window of 1 is the published form.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from msgspec import field
 
 from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Seed
-from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
-from fcnet_core.policies.body_transformer.graph import BodyGraph, leg_graph
+from fcnet_core.observation import PolicyInterface
+from fcnet_core.policies import Layers, Legs, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
+from fcnet_core.policies.body_transformer.graph import BodyGraph, body_graph
 from fcnet_core.robot import Robot
 
 
-class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
-    """Sizes of a network, and the body's graph; the default graph is that of the suite's robots.
+class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Sizes of a network, and the body's graph, by default that of the interface's joints.
 
     mask: the layers with the graph's mask: `hard` all of them; `mix` the first, third, ..., the others are dense;
     `mix_unmasked_first` the second, fourth, ...; `dense` none: a Transformer with one token per node. `soft` has no
@@ -32,9 +32,7 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
     width of the perceptrons. Raises ValueError if graph, observation, action and heads do not fit each other.
     """
 
-    observation: Size = 70
-    action: Size = 12
-    graph: BodyGraph = field(default_factory=leg_graph)
+    graph: BodyGraph
     mask: Literal["hard", "mix", "mix_unmasked_first", "soft", "dense", "random"] = "mix"
     mask_seed: Seed = 0
     positions: bool = True
@@ -96,9 +94,13 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
         """Return the mask (n, n) of a layer, from attending nodes (rows) to the nodes that they attend to."""
         return self.attended if self.is_masked(layer) else np.ones_like(self.attended)
 
-    def check_robot(self, robot: Robot) -> None:
-        """Raise FcnetError unless the graph is the graph of the robot's legs."""
-        if self.graph != leg_graph(tuple(robot.legs)):
+    @classmethod
+    def defaults(cls, interface: PolicyInterface, legs: Legs) -> dict[str, Any]:
+        return {**super().defaults(interface, legs), "graph": body_graph(interface, legs)}
+
+    def check_robot(self, interface: PolicyInterface, robot: Robot) -> None:
+        """Raise FcnetError unless the graph is that of the robot's joints."""
+        if self.graph != body_graph(interface, robot.legs):
             raise FcnetError(
                 f"the network's graph {self.graph} does not match {robot.name}; leave graph out of the configuration, "
                 "train again, or choose another model"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, TypeVar
 
 import numpy as np
@@ -11,8 +12,10 @@ import numpy.typing as npt
 from msgspec import Meta, Struct
 
 from fcnet_core.arrays import Mask
-from fcnet_core.observation import ACTION_SIZE, LAYOUT
-from fcnet_core.robot import LEG_JOINTS, LEGS
+from fcnet_core.observation import PolicyInterface
+from fcnet_core.observation.terms import AnyTerm, JointPosition, JointVelocity, LastAction
+from fcnet_core.policies import Legs
+from fcnet_core.robot import LEG_JOINTS
 
 Entries = tuple[Annotated[int, Meta(ge=0, lt=2**16)], ...]
 Item = TypeVar("Item", str, int)
@@ -103,29 +106,36 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
         return mask
 
 
-def leg_graph(legs: Sequence[str] = LEGS) -> BodyGraph:
-    """Return the graph of a trunk with legs named as in a robot file: trunk, hip, thigh and calf of every leg.
+def body_graph(interface: PolicyInterface, legs: Legs) -> BodyGraph:
+    """Return the graph of a robot: the trunk and a node for each of the interface's joints, or values of its action.
 
-    A joint's node has the observation entries of that joint and its entry of the action; the trunk has the rest of
-    observation.LAYOUT. With another number of legs, the parts with one entry per joint are longer or shorter.
+    A joint's node has the joint's entries of the observation and of the action; the trunk has all other entries. The
+    joints of a leg follow each other from the trunk outwards; every other joint is a neighbour of the trunk.
     """
-    joints = len(legs) * len(LEG_JOINTS)
-    names = [f"{leg}_{joint}" for leg in legs for joint in LEG_JOINTS]
+    names = list(interface.joints) or [f"action_{entry}" for entry in range(interface.values)]
+    inward = {outer: inner for leg in legs.values() for inner, outer in pairwise(leg)}
+    parts = [(leg, *pair) for leg, joints in legs.items() for pair in zip(LEG_JOINTS, joints, strict=True)]
+    short = {joint: f"{leg}_{part}" for leg, part, joint in parts}
     trunk: list[int] = []
     of_joints: list[list[int]] = [[] for _ in names]
-    start = 0
-    for part in LAYOUT.values():
-        of_joint = part.stop - part.start == ACTION_SIZE
-        stop = start + (joints if of_joint else part.stop - part.start)
-        if of_joint:
-            for joint, entry in enumerate(range(start, stop)):
-                of_joints[joint].append(entry)
+    for term, entries in interface.placed_terms:
+        if is_per_joint(term):
+            for seen, entry in zip(of_joints, entries, strict=True):
+                seen.append(entry)
         else:
-            trunk += range(start, stop)
-        start = stop
-    nodes = [Node(name, tuple(seen), (joint,)) for joint, (name, seen) in enumerate(zip(names, of_joints, strict=True))]
-    before = ["trunk" if name.endswith(LEG_JOINTS[0]) else names[place - 1] for place, name in enumerate(names)]
-    return BodyGraph((Node("trunk", tuple(trunk)), *nodes), tuple(zip(before, names, strict=True)))
+            trunk += entries
+    nodes = [
+        Node(short.get(name, name), tuple(seen), (place,))
+        for place, (name, seen) in enumerate(zip(names, of_joints, strict=True))
+    ]
+    before = [inward.get(name, "trunk") for name in names]
+    edges = [(short.get(inner, inner), node.name) for inner, node in zip(before, nodes, strict=True)]
+    return BodyGraph((Node("trunk", tuple(trunk)), *nodes), tuple(edges))
+
+
+def is_per_joint(term: AnyTerm) -> bool:
+    """Return whether a term has an entry for each joint or value of the action."""
+    return isinstance(term, JointPosition | JointVelocity) or (isinstance(term, LastAction) and term.of != "index")
 
 
 def _entries(of_nodes: Sequence[Entries]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

@@ -13,8 +13,6 @@ class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     and at even n the mode n / 2 would count twice.
     """
 
-    observation: Size = 70
-    action: Size = 12
     layers: Layers = 4
     modes: Size = 10
     hidden: Size = 256

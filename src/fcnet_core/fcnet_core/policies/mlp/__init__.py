@@ -16,8 +16,6 @@ class MLPConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     The defaults have 774,156 parameters, as many as the legged Fourier Controller Network within 2 %.
     """
 
-    observation: Size = 70
-    action: Size = 12
     window: Size = 16
     hidden: Annotated[tuple[Size, ...], Meta(min_length=1, max_length=1000)] = (512, 256, 256)
 

@@ -25,8 +25,6 @@ class RetNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     Raises ValueError if the widths cannot be divided among the heads.
     """
 
-    observation: Size = 70
-    action: Size = 12
     layers: Layers = 4
     hidden: Size = 128
     value_width: Size = 256

@@ -18,21 +18,20 @@ vectors count from the start of the window, so the sequence transformer runs ove
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.observation import LAYOUT
-from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
-from fcnet_core.policies.body_transformer.graph import Entries, leg_graph
-from fcnet_core.robot import LEGS, Robot
+from fcnet_core.observation import PolicyInterface
+from fcnet_core.observation.terms import LastAction
+from fcnet_core.policies import Layers, Legs, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
+from fcnet_core.policies.body_transformer.graph import Entries, body_graph
+from fcnet_core.robot import Robot
 
 EXPANSION = 4  # inner width of a block's perceptron over that of its tokens
-LAST_ACTION = tuple(range(LAYOUT["last_action"].start, LAYOUT["last_action"].stop))
 Connection = Literal["layer_wise", "fusion", "pooled_only", "stack"]
 LONGEST_WINDOW = 1024  # [steps]; memory and time of a step grow with its square
 
@@ -44,15 +43,24 @@ class Group(Struct, frozen=True, forbid_unknown_fields=True):
     observation: Annotated[Entries, Meta(min_length=1)]
 
 
-def leg_groups(legs: Sequence[str] = LEGS) -> tuple[Group, ...]:
+def last_action_entries(interface: PolicyInterface) -> tuple[int, ...]:
+    """Return the entries of the last action. Raises FcnetError if there are none."""
+    terms = interface.placed_terms
+    found = tuple(entry for term, entries in terms if isinstance(term, LastAction) for entry in entries)
+    if not found:
+        raise FcnetError("a StARformer has a token of the last action; give the interface a term last_action")
+    return found
+
+
+def body_groups(interface: PolicyInterface, legs: Legs) -> tuple[Group, ...]:
     """Return the nodes of the body with their entries of the observation, without the last action."""
-    return tuple(
-        Group(node.name, tuple(entry for entry in node.observation if entry not in LAST_ACTION))
-        for node in leg_graph(legs).nodes
-    )
+    last = {*last_action_entries(interface)}
+    nodes = body_graph(interface, legs).nodes
+    groups = [(node.name, tuple(entry for entry in node.observation if entry not in last)) for node in nodes]
+    return tuple(Group(name, entries) for name, entries in groups if entries)
 
 
-class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
+class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Sizes of a network: those of the authors' vector form, with groups of entries as tokens.
 
     groups: an entry is in at most one group; last_action, reward: entries of the observation.
@@ -62,11 +70,9 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     vector, at least the window's. Raises ValueError if sizes and entries do not fit each other.
     """
 
-    observation: Size = 70
-    action: Size = 12
-    groups: Annotated[tuple[Group, ...], Meta(min_length=1, max_length=256)] = field(default_factory=leg_groups)
+    groups: Annotated[tuple[Group, ...], Meta(min_length=1, max_length=256)]
     tokens: Literal["groups", "scalars"] = "groups"
-    last_action: Annotated[Entries, Meta(min_length=1)] = LAST_ACTION
+    last_action: Annotated[Entries, Meta(min_length=1)]
     reward: Annotated[int, Meta(ge=0)] | None = None
     connection: Connection = "layer_wise"
     layers: Layers = 3
@@ -150,10 +156,15 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
             shapes |= {"tokenizer.weight": (d, 1), "tokenizer.bias": (d,), "tokenizer.positions": (entries, d)}
         return shapes | weights_and_biases(linear | norms)
 
-    def check_robot(self, robot: Robot) -> None:
+    @classmethod
+    def defaults(cls, interface: PolicyInterface, legs: Legs) -> dict[str, Any]:
+        sizes = super().defaults(interface, legs)
+        return sizes | {"groups": body_groups(interface, legs), "last_action": last_action_entries(interface)}
+
+    def check_robot(self, interface: PolicyInterface, robot: Robot) -> None:
         """Raise FcnetError if the groups or the last action do not fit the robot's observation."""
-        grouped = self.tokens == "scalars" or self.groups == leg_groups(tuple(robot.legs))
-        if not grouped or self.last_action != LAST_ACTION:
+        grouped = self.tokens == "scalars" or self.groups == body_groups(interface, robot.legs)
+        if not grouped or self.last_action != last_action_entries(interface):
             raise FcnetError(
                 f"the network's {len(self.groups)} groups and last action do not fit the observation of {robot.name}; "
                 "leave groups and last_action out of the configuration, train again, or choose another model"

@@ -27,8 +27,6 @@ class TransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
     Every head attends with hidden / heads channels. Raises ValueError if that is not a whole number.
     """
 
-    observation: Size = 70
-    action: Size = 12
     hidden: Size = 128
     layers: Layers = 4
     heads: Size = 8
