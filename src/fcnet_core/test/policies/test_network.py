@@ -133,4 +133,4 @@ def test_filter_sliding_dft_and_the_papers_definition_agree(window, modes) -> No
 @pytest.mark.parametrize("sizes", [{"layers": 0}, {"hidden": -1}, {"window": 2.5}, {"modes": True}, {"modes": 33}])
 def test_sizes_that_cannot_be_are_refused(sizes) -> None:
     with pytest.raises(ValueError, match=next(iter(sizes))):
-        policy_type("fcnet").config_from(sizes)
+        policy_type("fcnet").config_from({"observation": 70, "action": 12} | sizes)

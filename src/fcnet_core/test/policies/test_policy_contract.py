@@ -18,7 +18,7 @@ from policy_forms import forms_of, parallel, stepped
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
-from fcnet_core.learning.config import EXAMPLE, example_config
+from fcnet_core.learning.config import EXAMPLE, TrainConfig, example_config
 from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
 from fcnet_core.observation import Input, MeasuredState, vector_interface
 from fcnet_core.observation.terms import LastAction
@@ -326,4 +326,4 @@ def test_format_1_runs_if_there_is_a_compiled_step_and_else_says_how_to_convert(
 @pytest.mark.parametrize("name", ["body_transformer", "starformer", "transformer"])
 def test_heads_that_do_not_divide_the_channels_are_refused(name) -> None:
     with pytest.raises(FcnetError, match="3 heads"):
-        policy_type(name).config_from({"heads": 3})
+        TrainConfig(policy_type=name, config={"heads": 3})

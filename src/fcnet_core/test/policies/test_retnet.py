@@ -155,5 +155,5 @@ def test_after_days_an_action_depends_on_differences_of_time_alone(model: Policy
 )
 def test_sizes_that_cannot_be_are_refused_in_a_sentence(sizes: dict[str, float], named: str) -> None:
     with pytest.raises(FcnetError, match=named) as caught:
-        policy_type("retnet").config_from(sizes)
+        policy_type("retnet").config_from({"observation": 70, "action": 12} | sizes)
     assert "\n" not in str(caught.value)
