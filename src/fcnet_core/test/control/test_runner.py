@@ -4,10 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError
-from fcnet_core.observation import LAYOUT, velocity_interface
+from fcnet_core.files import converted
+from fcnet_core.observation import LAYOUT, PolicyInterface, velocity_interface
+from fcnet_core.observation.terms import LinearVelocity
 from fcnet_core.robot import load_robot
 
 PERIOD, ROBOT = 0.02, load_robot("aliengo")
@@ -74,3 +77,62 @@ def test_an_action_that_is_not_finite_is_never_sent():
 def test_a_control_rate_that_is_no_multiple_of_the_policys_is_refused(rate):
     with pytest.raises(ValueError, match="50 Hz"):
         runner_of(period=1.0 / rate)
+
+
+class Constant:
+    """A policy with the same output in every step."""
+
+    def __init__(self, *output):
+        self.output = np.array(output, dtype=np.float32)
+
+    def reset(self, mask=None):
+        pass
+
+    def step(self, observation):
+        self.seen = observation
+        return self.output
+
+
+def interface(**section):
+    return converted({"rate": 10, **section}, PolicyInterface)
+
+
+def test_commands_and_vectors_need_no_limiter_and_come_back_as_what_was_sent():
+    terms = [{"term": "last_action", "of": of, "age": age} for of in ("sent", "output") for age in (1, 2)]
+    drive = {"kind": "command", "fields": ["vx", "yaw_rate"], "scale": [2.0, 0.5], "clip": 1.0}
+    policy = Constant(3.0, -0.5)
+    runner = PolicyRunner(policy, interface(action=drive, inputs={"observation": {"terms": terms}}), provides=())
+    for seen in ([0] * 8, [2, -0.25, 0, 0, 1, -0.5, 0, 0], [2, -0.25] * 2 + [1, -0.5] * 2):
+        np.testing.assert_allclose(runner.targets({}), [2.0, -0.25])
+        assert policy.seen.tolist() == seen
+    runner.reset()
+    runner.targets({})
+    assert policy.seen.tolist() == [0] * 8
+    chosen = {"kind": "vector", "size": 1, "table": [[0.0], [5.0], [7.0]]}
+    section = {"action": chosen, "inputs": {"observation": {"terms": [{"term": "last_action", "of": "index"}]}}}
+    runner = PolicyRunner(policy := Constant(0.1, 0.9, 0.2), interface(**section), provides=())
+    assert (runner.targets({}), policy.seen.tolist()) == ([5.0], [3])
+    assert (runner.targets({}), policy.seen.tolist()) == ([5.0], [1])
+    with pytest.raises(FcnetError, match="joint"):
+        _ = runner.limiter
+
+
+def test_outputs_become_targets_of_the_named_joints_and_the_others_stand():
+    knees = {"joints": ["RL_calf_joint", "FR_calf_joint"], "default_pose": -1.4, "kp": 60.0, "kd": 2.0}
+    action = {"kind": "joint_position", "scale": [0.1, 0.2], "clip": 2.0, "max_torque": 6.0}
+    terms = [{"term": "joint_position", "form": "relative"}]
+    section = knees | {"action": action, "inputs": {"observation": {"terms": terms}}}
+    policy = Constant(1.0, -9.0)
+    runner = PolicyRunner(policy, interface(**section, robot="aliengo"), JointLimiter(ROBOT, 0.1))
+    wanted = runner.act(runner.observe(standing()))
+    expected = ROBOT.stand_pose.copy()
+    expected[[11, 2]] = -1.4, -1.6  # within 0.1 of the measured -1.5: 60 Nm/rad x 0.1 rad = 6 Nm
+    np.testing.assert_allclose(wanted, expected)
+    np.testing.assert_allclose(policy.seen, [-0.1, -0.1], rtol=1e-5)
+
+
+def test_a_signal_that_nobody_provides_is_refused_with_its_term():
+    walking = velocity_interface(ROBOT, 1.0 / PERIOD)
+    seen = structs.replace(walking.inputs["observation"], terms=(LinearVelocity(),))
+    with pytest.raises(FcnetError, match="linear_velocity"):
+        PolicyRunner(None, structs.replace(walking, inputs={"observation": seen}), JointLimiter(ROBOT, PERIOD))
