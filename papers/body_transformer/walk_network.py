@@ -17,8 +17,11 @@ from fcnet_core.policies.body_transformer.graph import BodyGraph, Node
 from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
 from fcnet_core.policies.network import StackedNetwork
 from fcnet_core.robot import LEG_JOINTS
-from quadruped_sim.a1_walk.walk import OBSERVATION, TASK_LEGS
+from quadruped_sim.tasks.task import load_task
 
+TASK = load_task("a1_walk")
+INTERFACE = TASK.policy_interface(TASK.driven())
+OBSERVATION = INTERFACE.spec["observation"]
 PARAMETER_DEVIATION = 0.02  # initial standard deviation of a layer's weights
 PERCEPTRON_WIDTH = 150  # as for the paper's humanoids: within 5 % of a Body Transformer's parameters
 RATE_FACTOR, RATES = 1.5, (1e-5, 1e-2)
@@ -29,7 +32,7 @@ def walk_graph() -> BodyGraph:
     """Return the authors' graph: a joint's node has its position, velocity and last action, the root the rest."""
     seen = OBSERVATION.slices()
     root, starts = list(range(seen["joint_position"].start)), [seen[name].start for name in OBSERVATION.parts][-3:]
-    names = [f"{leg}_{joint}" for leg in TASK_LEGS for joint in LEG_JOINTS]
+    names = [joint.removesuffix("_joint") for joint in INTERFACE.joints]
     joints = [Node(name, tuple(start + joint for start in starts), (joint,)) for joint, name in enumerate(names)]
     before = ["root" if name.endswith(LEG_JOINTS[0]) else names[place - 1] for place, name in enumerate(names)]
     return BodyGraph((Node("root", tuple(root)), *joints), tuple(zip(before, names, strict=True)))

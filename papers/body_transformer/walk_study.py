@@ -29,16 +29,23 @@ import torch
 from msgspec import Meta, Struct
 from stable_baselines3.common.logger import Logger
 
-from fcnet_core.arrays import Array
 from fcnet_core.bench.table import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, NotNegative, Positive, Seed, option, read_settings, write_whole
 from fcnet_core.learning.config import Precision
 from fcnet_core.learning.trainer import check_bfloat16
-from papers.body_transformer.walk_network import Architecture, Networks, WalkPolicy, WalkPPO
+from papers.body_transformer.walk_network import (
+    INTERFACE,
+    OBSERVATION,
+    TASK,
+    Architecture,
+    Networks,
+    WalkPolicy,
+    WalkPPO,
+)
 from papers.shared import claim_folder, markdown, mean_and_range, read_json, run
-from quadruped_sim.a1_walk.walk import CLIP, OBSERVATION, A1WalkBatch, A1WalkEpisodes
 from quadruped_sim.reinforcement import WorkerEnvironment, load_checkpoint, save_checkpoint
+from quadruped_sim.tasks.robots import RenewedRobots, TaskRobots
 from quadruped_sim.worker_pool import worker_pool
 
 NEVER = 2**62  # [updates] until the logger forgets the divergence of the last update, see WalkPPO
@@ -133,8 +140,8 @@ class WalkJob:
             workers = [stack.enter_context(worker_pool(1)) for _ in range(processes)]
             robots = training.robots // processes
             seed = self.seed + (curve[-1].steps if continues else 0)  # a continued job gets other robots
-            sizes = OBSERVATION.shape[0], 12
-            env = WorkerEnvironment(workers, partial(A1WalkEpisodes, robots), robots, seed, *sizes, CLIP)
+            sizes = OBSERVATION.shape[0], INTERFACE.values
+            env = WorkerEnvironment(workers, partial(episodes, robots), robots, seed, *sizes, INTERFACE.action.clip)
             if continues:
                 learner = load_checkpoint(WalkPPO, checkpoint, env, "auto")
             else:
@@ -170,28 +177,35 @@ class WalkJob:
         )
 
 
+def episodes(robots: int, seed: int) -> RenewedRobots:
+    """Return robots that learn."""
+    return RenewedRobots(TaskRobots(TASK, robots, seed), TASK.episode, seed)
+
+
 def evaluate(learner: WalkPPO, training: WalkTraining, seconds: float) -> Point:
     """Let robots walk until they fall or the time is over, half without exploration and half with it."""
     count, rng = training.evaluation_robots, np.random.default_rng(EVALUATION_SEED)
-    walk = A1WalkBatch(2 * count, EVALUATION_SEED)
+    walk = TaskRobots(TASK, 2 * count, EVALUATION_SEED)
     simulation = walk.simulation
     deviation = learner.policy.log_std.detach().exp().cpu().numpy()
     explores = np.arange(simulation.batch)[:, None] >= count
-    returns: Array = np.zeros(simulation.batch)
+    returns, over = np.zeros(simulation.batch), np.zeros(simulation.batch, dtype=bool)
     start = simulation.state().position[:, 0]
     for _ in range(training.evaluation_periods):
         with torch.no_grad():
             seen = torch.as_tensor(walk.observation, device=learner.device)
             action = learner.policy.mlp_extractor.forward_actor(seen).cpu().numpy()
-        reward, fell = walk.step(action + explores * deviation * rng.standard_normal(action.shape))
-        returns += reward * simulation.active
-        simulation.active &= ~fell
+        action = action + explores * deviation * rng.standard_normal(action.shape)
+        reward, fell = walk.step(action, idle=over)
+        returns += reward
+        over |= fell
+        walk.observe()
     return Point(
         steps=learner.num_timesteps,
         seconds=round(seconds, 1),
         mean_return=float(returns[:count].mean()),
         explored_return=float(returns[count:].mean()),
-        fallen=float((~simulation.active[:count]).mean()),
+        fallen=float(over[:count].mean()),
         distance=float((simulation.state().position[:, 0] - start)[:count].mean()),
         deviation=float(deviation.mean()),
         learning_rate=float(learner.policy.optimizer.param_groups[0]["lr"]),

@@ -11,7 +11,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import velocity_interface
+from fcnet_core.observation import PolicyInterface, velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.randomization import Randomization
@@ -63,7 +63,8 @@ class Rollout:
 
     The policy of `model` drives them by noisy measurements; without a model the expert does, by the true state. It is
     the `teacher`, or else the trot. shaper: of the commands; None for the robot's own ranges. rate [Hz]: of the expert;
-    that of the model if there is one. Raises SimulationError if a teacher has another rate.
+    that of the model if there is one. interface: of a policy that steps elsewhere, see `decode`; its commands and rate
+    take the place of the robot's. Raises SimulationError if a teacher has another rate.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class Rollout:
         shaper: CommandShaper | None = None,
         teacher: PolicyModel | None = None,
         rate: float = RATE,
+        interface: PolicyInterface | None = None,
     ) -> None:
-        interface = model.card.interface if model else velocity_interface(robot, rate)
+        own = interface or velocity_interface(robot, model.card.interface.rate if model else rate)
+        interface = model.card.interface if model else own
         period = 1.0 / interface.rate
         if teacher and not np.isclose(teacher.card.interface.rate * period, 1.0):
             raise SimulationError(
@@ -88,7 +91,7 @@ class Rollout:
             )
         self.rng = np.random.default_rng([seed, 1])
         self.simulation = Simulation(robot, batch, terrain, seed, randomization, period)
-        self.shaper = shaper or CommandShaper(robot.commands, robot.gait, period, batch)
+        self.shaper = shaper or CommandShaper.of(own, batch)
         self.limiter = JointLimiter(robot, period, batch)
         self.limiter.start(self.simulation.state().joint_position)
         policy = load_policy(model, batch=batch) if model else None
@@ -100,10 +103,11 @@ class Rollout:
         self._noise_rng, self._noise_levels = np.random.default_rng([seed, 2]), noise_levels(interface)
         self.recorded: Samples = {}
 
-    def observe(self) -> Situation:
-        """Step the commands and observe the robots."""
+    def observe(self, new_command: bool = True) -> Situation:
+        """Step the commands, unless they stay those of the last period, and observe the robots."""
         state = self.simulation.state()
-        self._runner.take_command(self._source.step())
+        if new_command:
+            self._runner.take_command(self._source.step())
         observation = self._runner.observe(robot_state(self.simulation.signals()))
         return Situation(state, self.simulation.fallen(state), observation)
 
@@ -125,6 +129,10 @@ class Rollout:
         if self._trot is None:
             self._trot = TrotExpert(self.simulation.robot, self.simulation.batch, self.simulation.period)
         return self._trot.act(seen.state, self.shaper)
+
+    def decode(self, output: Array) -> Array:
+        """Return the position targets (B, N) [rad] of outputs (B, n) of a policy that steps elsewhere."""
+        return self._runner.decode(output)
 
     def send(self, wanted: Array, record: bool = False) -> Array:
         """Send position targets (B, N) [rad] within limits and slew, which are returned, and let one control period

@@ -13,7 +13,7 @@ from stable_baselines3.common.env_util import make_vec_env
 
 import quadruped_sim.environments  # registers them
 from fcnet_core import load_policy
-from fcnet_core.errors import FcnetError
+from fcnet_core.errors import FcnetError, SimulationError
 from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import load_robot
 
@@ -116,7 +116,7 @@ def test_a_setting_that_cannot_be_is_one_sentence(settings, sentence) -> None:
     for make in (gymnasium.make, gymnasium.make_vec):
         with pytest.raises(FcnetError, match=sentence):
             make("fcnet/Aliengo-v0", **settings)
-        with pytest.raises(TypeError, match="there is no setting 'speed'; known are robot, terrain"):
+        with pytest.raises(TypeError, match="there is no setting 'speed'"):
             make("fcnet/Aliengo-v0", speed=1.0)
 
 
@@ -124,5 +124,5 @@ def test_a_setting_that_cannot_be_is_one_sentence(settings, sentence) -> None:
 def test_an_action_that_cannot_be_moves_nothing(action) -> None:
     env = gymnasium.make("fcnet/Aliengo-v0", disable_env_checker=True)
     env.reset(seed=0)
-    with pytest.raises(ValueError, match="joint position targets"):
+    with pytest.raises(SimulationError):
         env.step(action)

@@ -17,17 +17,18 @@ from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel, load_model, shipped_model
 from fcnet_core.observation import LAYOUT
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
-from quadruped_sim.collection import CollectionPlan, jobs
+from quadruped_sim.collection import CollectionPlan
 from quadruped_sim.physics.randomization import NOMINAL, TYPICAL
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.robots import RenewedRobots
 from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.tasks.task import load_task
 from quadruped_sim.tasks.view import TrueState
 from quadruped_sim.teacher.expert import TeacherExpert
-from quadruped_sim.teacher.groups import ACTION_UNIT, Group, Groups
+from quadruped_sim.teacher.groups import Groups
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
-from quadruped_sim.teacher.privileged import Privileged
+from quadruped_sim.teacher.privileged import ACTION_UNIT, Privileged
 from quadruped_sim.teacher.symmetry import action_mirror, mirrored, observation_mirror
 
 VELOCITY = load_task("velocity")
@@ -78,9 +79,9 @@ def test_the_state_is_in_the_frame_of_the_heading(rollout):
         data.qvel[:3] = 0.5 * np.cos(yaw), 0.5 * np.sin(yaw), 0.1
     state = privileged(rollout)
     np.testing.assert_allclose(state.velocity, [[0.5, 0.0, 0.1]] * 3, atol=1e-9)
-    front_right, front_left = state.foot_position[:, 0], state.foot_position[:, 1]
+    front_right, front_left = state.feet.position[:, 0], state.feet.position[:, 1]
     assert (front_right[:, 0] > 0.1).all() and (front_right[:, 1] < 0).all() and (front_left[:, 1] > 0).all()
-    np.testing.assert_allclose(state.foot_velocity[:, 0, 2], 0.1, atol=1e-9)
+    np.testing.assert_allclose(state.feet.velocity[:, 0, 2], 0.1, atol=1e-9)
 
 
 def test_feet_on_the_ground_have_no_height_and_a_slope_is_seen_from_the_heading(aliengo):
@@ -88,11 +89,11 @@ def test_feet_on_the_ground_have_no_height_and_a_slope_is_seen_from_the_heading(
     for data, yaw in zip(data_of(rollout.simulation), (0.0, 0.5 * np.pi), strict=True):
         data.qpos[:2] = 4.0, 0.0
         data.qpos[3:7] = np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)
-    np.testing.assert_allclose(privileged(rollout).slope, [[0.176, 0.0], [0.0, -0.176]], atol=2e-3)
+    np.testing.assert_allclose(privileged(rollout).ground.slope, [[0.176, 0.0], [0.0, -0.176]], atol=2e-3)
     flat = Rollout(aliengo, 2, Flat(), WALK, TYPICAL, seed=1)
     for _ in range(50):
         flat.send(np.tile(aliengo.stand_pose, (2, 1)))
-    assert np.abs(privileged(flat).foot_height).max() < 0.01
+    assert np.abs(privileged(flat).feet.height).max() < 0.01
 
 
 def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_well(rollout):
@@ -130,20 +131,9 @@ def test_a_policy_is_not_accepted_as_a_teacher(rollout, standing_policy):
         expert_of(rollout, standing_policy)
 
 
-def group_of_four(seconds: float) -> Group:
-    return Group(VELOCITY, "aliengo", seconds, jobs(msgspec.convert(PLAN, CollectionPlan), 0)[0], size=4)
-
-
-def test_robots_that_fall_or_grow_old_are_replaced_and_their_last_observation_is_returned():
-    group, old_ones = group_of_four(PLAN["seconds"]), 0
-    for step in range(40):
-        action = group.advise() if step < 25 else np.full((4, 12), 6.0 * (-1) ** step)
-        observation, reward, fell, old, last = group.step(action)
-        assert np.isfinite(observation).all() and np.isfinite(reward).all() and not (fell & old).any()
-        for robot in np.flatnonzero(fell | old):
-            assert not np.array_equal(last[robot], observation[robot])
-        old_ones += int(old.sum())
-    assert old_ones >= 4
+def group_of_four(seconds: float) -> RenewedRobots:
+    plan = replace(msgspec.convert(PLAN, CollectionPlan), seconds=seconds)
+    return Groups(VELOCITY, plan, robots=4, groups=1, renewal=10**9, seed=0)._groups[0]
 
 
 def test_the_robots_of_a_group_that_makes_place_end_as_old_ones_do():
@@ -157,9 +147,9 @@ def test_the_robots_of_a_group_that_makes_place_end_as_old_ones_do():
 
 def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
     group = group_of_four(1000.0)  # none grows old
-    advice = group.advise()
+    advice = group.robots.advise()
     group.step(advice)
-    sent = group._rollout.limiter.last - group._rollout.simulation.drawn.joint_zero
+    sent = group.robots.rollout.limiter.last - group.robots.rollout.simulation.drawn.joint_zero
     np.testing.assert_allclose(sent, np.clip(aliengo.stand_pose + ACTION_UNIT * advice, aliengo.lower, aliengo.upper))
 
 
@@ -228,7 +218,7 @@ def test_the_actor_that_learns_is_the_teacher_that_acts(aliengo, pair):
             "mirror": OBSERVATION,
         },
     )
-    expert = expert_of(pair, teacher_model(policy, aliengo, {}))
+    expert = expert_of(pair, teacher_model(policy, aliengo, {}, 50.0))
     observation = np.concatenate([seen_in(pair), np.zeros((2, 132 - 97), np.float32)], axis=1)
     with torch.no_grad():
         action = policy.mean_action(torch.as_tensor(observation)).numpy()

@@ -253,6 +253,10 @@ class PolicyRunner:
         self._on_step(time.perf_counter() - started)
         if not np.isfinite(output).all():
             raise FcnetError("the policy returned a target that is not finite; check the model file")
+        return self.decode(output)
+
+    def decode(self, output: Floats) -> Array:
+        """Return the action of an output (..., n), as `act`, for a policy that steps elsewhere; after `observe`."""
         self.steps += 1
         return self._decoder.decode(output, self._measured)
 

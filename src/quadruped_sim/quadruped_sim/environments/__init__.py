@@ -3,18 +3,23 @@
 import gymnasium, quadruped_sim.environments
 env = gymnasium.make("fcnet/Aliengo-v0", terrain="rough")         # see walking.Settings for the settings
 envs = gymnasium.make_vec("fcnet/A1-v0", num_envs=32)
+env = gymnasium.make("fcnet/Task-v0", task="my_task.yaml")
 """
 
 import gymnasium
 
-EPISODE = 1000  # control periods: 20 s
+EPISODE = 1000  # control periods: 20 s at 50 Hz
 
-for _id, _robot in (("fcnet/Aliengo-v0", "aliengo"), ("fcnet/A1-v0", "a1")):
+for _id, _settings in {
+    "fcnet/Aliengo-v0": {"robot": "aliengo", "pays": "score"},
+    "fcnet/A1-v0": {"robot": "a1", "pays": "score"},
+    "fcnet/A1Walk-v0": {"task": "a1_walk"},
+    "fcnet/Task-v0": {},
+}.items():
     gymnasium.register(
         _id,
-        entry_point="quadruped_sim.environments.walking:Walking",
-        vector_entry_point="quadruped_sim.environments.walking:VectorWalking",
+        entry_point="quadruped_sim.environments.walking:OneRobot",
+        vector_entry_point="quadruped_sim.environments.walking:ManyRobots",
         max_episode_steps=EPISODE,
-        kwargs={"robot": _robot},
+        kwargs=_settings,
     )
-gymnasium.register("fcnet/A1Walk-v0", entry_point="quadruped_sim.a1_walk.walk:A1Walk", max_episode_steps=EPISODE)

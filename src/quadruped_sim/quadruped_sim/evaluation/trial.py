@@ -56,8 +56,8 @@ class EpisodeRecorder:
         self._upright.append(upright.copy())
 
     def add_reward(self, reward: Array) -> None:
-        """Add the reward (B,) per second of the period just recorded."""
-        self._returned += np.where(self._upright[-1], reward, 0.0) * self._period
+        """Add the reward (B,) of the period just recorded."""
+        self._returned += np.where(self._upright[-1], reward, 0.0)
 
     @property
     def settled(self) -> bool:

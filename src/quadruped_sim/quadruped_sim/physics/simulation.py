@@ -136,6 +136,8 @@ class Simulation:
         place = Place(float(here[0]), float(here[1]), heading) if x is None else Place(x, 0.0, heading)
         trunk = trunk_above(self.robot, self.terrain, place, folded_height(self.robot))
         body.put(trunk, self.robot.rest_pose)
+        for targets in self._queue:
+            targets[index] = self.robot.rest_pose
 
     @contextmanager
     def damped(self, mask: Mask) -> Iterator[None]:

@@ -6,7 +6,7 @@ parameter `memory` remembers arrays from one control period to the next. Paramet
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -37,12 +37,12 @@ def tracking(
     elif of == "yaw_rate":
         error = view.state.angular_velocity[:, 2:] - view.commanded("yaw_rate")[:, None]
     elif of == "height":
-        error = (view.height - view.robot.nominal_height - view.commanded("height"))[:, None]
+        error = (view.ground.height - view.robot.nominal_height - view.commanded("height"))[:, None]
     else:
         commanded = np.stack([view.commanded("roll"), view.commanded("pitch")], axis=-1)
-        error = view.attitude[:, :2] - commanded - np.arctan(view.slope[:, ::-1]) * [1.0, -1.0]
+        error = view.attitude[:, :2] - commanded - np.arctan(view.ground.slope[:, ::-1]) * [1.0, -1.0]
     if averaged < 1.0:
-        mean: Any = memory("mean", error.shape[1])
+        mean = memory("mean", error.shape[1])
         mean += averaged * (error - mean)
         error = mean
     return np.exp(-np.square(error).sum(1) / width)
@@ -50,7 +50,9 @@ def tracking(
 
 def _velocity_difference(view: View, frame: Frame) -> Array:
     """Return the horizontal velocity less the command (B, 2) [m/s]."""
-    velocity = {"heading": view.velocity, "body": view.body_velocity, "world": view.state.linear_velocity}[frame]
+    velocity = view.velocity if frame == "heading" else view.state.linear_velocity
+    if frame == "body":
+        velocity = (view.rotation.transpose(0, 2, 1) @ velocity[..., None])[..., 0]
     return velocity[:, :2] - view.setpoint[:, :2]
 
 
@@ -64,6 +66,11 @@ def alive(view: View) -> Array:
     return np.ones(len(view.setpoint))
 
 
+def stand_pose(view: View, *, width: float) -> Array:
+    """Return exp(-squared distance [rad^2] of the joints from the stand pose / width)."""
+    return np.exp(-np.square(view.state.joint_position - view.robot.stand_pose).sum(1) / width)
+
+
 def clock_contact(view: View) -> Array:
     """Return the number of feet that stand or swing when the gait clock does not."""
     swing, contact = view.swing, view.state.contact
@@ -72,38 +79,38 @@ def clock_contact(view: View) -> Array:
 
 def foot_impact(view: View, *, near: float, most: float) -> Array:
     """Return the squared falling speeds [m^2/s^2] of feet that are `near` [m] to the ground, at most `most`."""
-    falling = np.minimum(view.foot_velocity[..., 2], 0.0)
-    return np.minimum((np.square(falling) * (view.foot_height < near)).sum(1), most)
+    falling = np.minimum(view.feet.velocity[..., 2], 0.0)
+    return np.minimum((np.square(falling) * (view.feet.height < near)).sum(1), most)
 
 
 def low_swing(view: View) -> Array:
     """Return how far swinging feet are below a sine path of the commanded height, 0 to 1 for each (4 cm)."""
     path = view.lift * np.sin(np.pi * view.swing)
     swings = (view.swing > 0.25) & (view.swing < 0.75)
-    return (np.clip((path - view.foot_height) / 0.04, 0.0, 1.0) * swings).sum(1)
+    return (np.clip((path - view.feet.height) / 0.04, 0.0, 1.0) * swings).sum(1)
 
 
 def high_swing(view: View) -> Array:
     """Return how far feet are more than 1 cm above the commanded height, 0 to 1 for each (4 cm)."""
-    return np.clip((view.foot_height - view.lift - 0.01) / 0.04, 0.0, 1.0).sum(1)
+    return np.clip((view.feet.height - view.lift - 0.01) / 0.04, 0.0, 1.0).sum(1)
 
 
 def stance_width(view: View) -> Array:
     """Return the distance [m] of standing feet, sideways, from the places of the commanded stance width."""
     neutral = LegKinematics(view.robot).neutral[:, 1]
-    aside = view.foot_position[..., 1] - neutral * (1 + view.commanded("width")[:, None])
+    aside = view.feet.position[..., 1] - neutral * (1 + view.commanded("width")[:, None])
     return (np.abs(aside) * (view.swing < 0.0)).sum(1)
 
 
 def foot_slip(view: View, *, most: float) -> Array:
     """Return the squared horizontal speeds [m^2/s^2] of feet in contact, at most `most`."""
-    return np.minimum((np.square(view.foot_velocity[..., :2]).sum(-1) * view.state.contact).sum(1), most)
+    return np.minimum((np.square(view.feet.velocity[..., :2]).sum(-1) * view.state.contact).sum(1), most)
 
 
 def touchdowns(view: View, memory: Memory) -> Array:
     """Return how often a foot landed in the period."""
     touch = view.records["foot_force"] > STANDS
-    airborne: Any = memory("airborne", touch.shape[-1], bool)
+    airborne = memory("airborne", touch.shape[-1], bool)
     touch = np.concatenate([~airborne[None], touch])
     airborne[:] = ~touch[-1]
     return (touch[1:] & ~touch[:-1]).sum((0, 2))
@@ -114,8 +121,8 @@ def feet_air_time(view: View, memory: Memory, *, swing: float) -> Array:
     period ago.
     """
     touch = view.records["foot_force"][-1] > STANDS
-    air: Any = memory("air", touch.shape[1])
-    stood: Any = memory("stood", touch.shape[1], bool)
+    air = memory("air", touch.shape[1])
+    stood = memory("stood", touch.shape[1], bool)
     stands = touch | stood
     landing = (air > 0.0) & stands
     stood[:] = touch
@@ -172,7 +179,7 @@ def target_change(view: View, *, unit: float) -> Array:
 def action_jerk(view: View, memory: Memory, *, unit: float) -> Array:
     """Return the squared changes of the change in action_change, in units of `unit` [rad]."""
     change = (view.requested - view.before) / unit
-    previous: Any = memory("change", change.shape[1])
+    previous = memory("change", change.shape[1])
     jerk = change - previous
     previous[:] = change
     return np.square(jerk).sum(1)

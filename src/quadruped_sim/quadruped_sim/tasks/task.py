@@ -8,18 +8,18 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct, structs
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import NotNegative, Number, Positive, converted, preset, read_settings
-from fcnet_core.observation import PolicyInterface, velocity_interface
+from fcnet_core.observation import JointTargets, PolicyInterface, velocity_interface
 from fcnet_core.observation.terms import AnyTerm
-from fcnet_core.robot import Robot
+from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.tasks import rewards, signals, terminations
@@ -66,7 +66,8 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     takes their place where one is given. interface: what a policy sees and does, by default velocity_interface at
     `rate` [Hz]; teacher, critic: terms that a teacher sees as well, and that only its critic sees. rewards: what a
     policy is trained on; score: what the evaluation reports, per second and not below zero. signals: arrays by name
-    that only the simulator knows. folder: of the file.
+    that only the simulator knows. noise: uniform, largest of each part of an observation, in place of the sensors' own.
+    start: pose in which an episode starts. folder: of the file.
     """
 
     name: str
@@ -76,9 +77,11 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     teacher: tuple[AnyTerm, ...] = ()
     critic: tuple[AnyTerm, ...] = ()
     episode: Positive = 20.0
+    start: Literal["standing", "lying"] = "standing"
     terrains: Terrains = ({"kind": "flat"},)
     commands: SetpointRanges = SetpointRanges()
     randomization: Randomization = TYPICAL
+    noise: dict[str, NotNegative] | None = None
     push: NotNegative = 0.0
     rewards: dict[str, Reward]
     total: Total = Total()
@@ -101,6 +104,30 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         (name, seen), *_ = interface.inputs.items()
         terms = (*seen.terms, *self.teacher, *(self.critic if critic else ()))
         return structs.replace(interface, inputs={name: structs.replace(seen, terms=terms)})
+
+    def driven(self, robot: Robot | None = None) -> Robot:
+        """Return the robot, by default the task's, with the gains of the task's interface. If its action bounds
+        torques, it does not limit the rate of targets.
+        """
+        robot, at = robot or load_robot(self.robot), self.interface
+        if at is None or not isinstance(at.action, JointTargets):
+            return robot
+        gains = {"kp": at.stiffness, "kd": at.damping}
+        by_joint = {name: dict(zip(at.joints, values.tolist(), strict=True)) for name, values in gains.items()}
+        robot = structs.replace(robot, gains=structs.replace(robot.gains, **by_joint))
+        if np.isfinite(at.action.max_torque):
+            robot = structs.replace(robot, safety=structs.replace(robot.safety, max_target_rate=1e6))
+        return robot
+
+    def noise_levels(self, interface: PolicyInterface) -> Single | None:
+        """Return the largest noise (n,) of an observation of a policy; None for that of the sensors."""
+        if self.noise is None:
+            return None
+        (name, spec), *_ = interface.spec.items()
+        if unknown := sorted(self.noise.keys() - spec.parts.keys()):
+            raise FcnetError(f"noise names {unknown[0]}, which is no part of the observation {', '.join(spec.parts)}")
+        levels = [np.full(size, self.noise.get(part, 0.0)) for part, size in spec.parts.items()]
+        return np.concatenate(levels).astype(np.float32) * interface.scales(name)
 
     def functions(self, section: str, batch: int) -> dict[str, Function]:
         """Return the functions of a section for B robots. Raises FcnetError for an unknown function or parameter."""
@@ -190,6 +217,7 @@ class Rewards:
 
     def __init__(self, task: Task, batch: int, section: str = "rewards") -> None:
         self._total = task.total if section == "rewards" else Total(lowest=0.0)
+        self._per_second = section == "score"
         self._parts = task.functions(section, batch)
         self._weights = {name: reward.weight for name, reward in getattr(task, section).items()}
         penalties = [termination.penalty for termination in task.terminations.values()]
@@ -209,5 +237,5 @@ class Rewards:
         ended = np.zeros(len(paid), dtype=bool)
         for termination, penalty in self._terminations.items():
             ended |= (ends := termination(view))
-            paid = paid - penalty * ends
-        return self._total.scale * paid, ended
+            paid = paid - (0.0 if self._per_second else penalty) * ends
+        return self._total.scale * paid * (view.simulation.period if self._per_second else 1.0), ended

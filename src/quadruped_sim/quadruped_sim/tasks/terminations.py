@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from fcnet_core.arrays import Mask
+from quadruped_sim.physics.simulation import FALLEN_HEIGHT, FALLEN_UPRIGHT
 from quadruped_sim.tasks.view import View
 
 
-def fallen(view: View, *, upright: float, height: float) -> Mask:
+def fallen(view: View, *, upright: float = FALLEN_UPRIGHT, height: float = FALLEN_HEIGHT) -> Mask:
     """Return the robots whose vertical axis has a cosine below `upright`, or whose trunk's centre is lower over the
     ground than `height` x the nominal height.
     """

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.legs.kinematics import LegKinematics
-from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import BodyState, Simulation
 from quadruped_sim.trot_expert import PHASE_OFFSET, TrotParameters, parameters_of
@@ -24,9 +24,9 @@ class Memory:
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
-        self._arrays: dict[str, npt.NDArray[np.generic]] = {}
+        self._arrays: dict[str, Any] = {}
 
-    def __call__(self, name: str, size: int, dtype: npt.DTypeLike = np.float64) -> npt.NDArray[np.generic]:
+    def __call__(self, name: str, size: int, dtype: npt.DTypeLike = np.float64) -> Any:
         """Return the array (B, size) of that name, which the function changes in place."""
         return self._arrays.setdefault(name, np.zeros((self._batch, size), dtype))
 
@@ -36,105 +36,71 @@ class Memory:
             array[mask] = 0
 
 
-@dataclass(frozen=True)
-class TrueState:
-    """The true state of the robots (B,) of a simulation, over its true ground. Frame H is level and heads along the
-    trunk. Values of feet need a robot with legs.
+class Ground(NamedTuple):
+    """height (B,) [m] of the trunk's centre over the ground below the trunk, a mean of five places; slope (B, 2) of the
+    ground, rising forward and to the left.
     """
 
-    simulation: Simulation
-    state: BodyState
+    height: Array
+    slope: Array
 
-    @property
-    def robot(self) -> Robot:
-        """The robots' file."""
-        return self.simulation.robot
 
-    @cached_property
-    def rotation(self) -> Array:
-        """Rotation matrices (B, 3, 3) from the trunk to the world."""
-        return matrix_from_xyzw(self.state.orientation)
+class Feet(NamedTuple):
+    """place (B, F, 3) [m] and velocity (B, F, 3) [m/s] in the world; position (B, F, 2) [m] from the trunk's centre in
+    H; height (B, F) [m] of the soles over the ground.
+    """
 
-    @cached_property
-    def attitude(self) -> Array:
-        """Roll, pitch and yaw (B, 3) [rad]."""
-        return roll_pitch_yaw(self.state.orientation)
+    place: Array
+    velocity: Array
+    position: Array
+    height: Array
 
-    @cached_property
-    def heading(self) -> Array:
-        """Rotation matrices (B, 2, 2) from the world to H."""
+
+class TrueState:
+    """The true state of robots (B,) over their true ground. Frame H is level and heads along the trunk.
+
+    rotation (B, 3, 3) from trunk to world, heading (B, 2, 2) from world to H; attitude (B, 3) roll, pitch, yaw [rad];
+    velocity (B, 3) [m/s] in H; clearance (B,) [m] of the trunk's centre over the ground at this point.
+    """
+
+    def __init__(self, simulation: Simulation, state: BodyState) -> None:
+        self.simulation, self.robot, self.state = simulation, simulation.robot, state
+        self.rotation, self.attitude = matrix_from_xyzw(state.orientation), roll_pitch_yaw(state.orientation)
         cosine, sine = np.cos(self.attitude[:, 2]), np.sin(self.attitude[:, 2])
-        return np.array([[cosine, sine], [-sine, cosine]]).transpose(2, 0, 1)
-
-    @cached_property
-    def velocity(self) -> Array:
-        """Velocity (B, 3) [m/s] in H."""
-        velocity = self.state.linear_velocity
-        return np.concatenate([(self.heading @ velocity[:, :2, None])[..., 0], velocity[:, 2:]], axis=1)
-
-    @cached_property
-    def body_velocity(self) -> Array:
-        """Velocity (B, 3) [m/s] in the trunk's frame."""
-        return (self.rotation.transpose(0, 2, 1) @ self.state.linear_velocity[..., None])[..., 0]
-
-    @cached_property
-    def _ground(self) -> tuple[Array, Array]:
-        """Height [m] (B,) of the ground below the trunk, mean of five places, and its slope (B, 2)."""
-        reach = self.robot.geometry.hip_x
-        below = np.array([(reach, 0.0), (-reach, 0.0), (0.0, SIDE), (0.0, -SIDE), (0.0, 0.0)])
-        under = self.state.position[:, None, :2] + below @ self.heading
-        front, rear, left, right, middle = self.simulation.terrain.height(under[..., 0], under[..., 1]).T
-        slope = np.stack([(front - rear) / (2 * reach), (left - right) / (2 * SIDE)], axis=-1)
-        return (front + rear + left + right + middle) / 5, slope
-
-    @property
-    def height(self) -> Array:
-        """Height (B,) [m] of the trunk's centre over the ground below the trunk."""
-        return self.state.position[:, 2] - self._ground[0]
-
-    @property
-    def slope(self) -> Array:
-        """Slope (B, 2) of the ground, rising forward and to the left."""
-        return self._ground[1]
+        self.heading = np.array([[cosine, sine], [-sine, cosine]]).transpose(2, 0, 1)
+        ahead = (self.heading @ state.linear_velocity[:, :2, None])[..., 0]
+        self.velocity = np.concatenate([ahead, state.linear_velocity[:, 2:]], axis=1)
 
     @cached_property
     def clearance(self) -> Array:
-        """Height (B,) [m] of the trunk's centre over the ground below this point."""
         x, y, z = self.state.position.T
         return z - self.simulation.terrain.height(x, y)
 
     @cached_property
-    def _feet(self) -> tuple[Array, Array]:
-        """Positions (B, F, 3) [m] of the feet from the trunk's centre, and velocities (B, F, 3) [m/s], in the world."""
+    def ground(self) -> Ground:
+        """Of a robot with legs."""
+        reach, position = self.robot.geometry.hip_x, self.state.position
+        below = np.array([(reach, 0.0), (-reach, 0.0), (0.0, SIDE), (0.0, -SIDE), (0.0, 0.0)])
+        under = position[:, None, :2] + below @ self.heading
+        front, rear, left, right, middle = self.simulation.terrain.height(under[..., 0], under[..., 1]).T
+        slope = np.stack([(front - rear) / (2 * reach), (left - right) / (2 * SIDE)], axis=-1)
+        return Ground(position[:, 2] - (front + rear + left + right + middle) / 5, slope)
+
+    @cached_property
+    def feet(self) -> Feet:
+        """Of a robot with legs."""
         state, rows, back = self.state, self.robot.leg_rows, self.rotation.transpose(0, 2, 1)
         feet, jacobian = LegKinematics(self.robot).feet(state.joint_position[:, rows])
         swinging = (jacobian @ state.joint_velocity[:, rows][..., None])[..., 0]
         turning = np.cross(state.angular_velocity[:, None], feet)
-        return feet @ back, state.linear_velocity[:, None] + (turning + swinging) @ back
-
-    @property
-    def foot_velocity(self) -> Array:
-        """Velocities (B, F, 3) [m/s] of the feet in the world."""
-        return self._feet[1]
-
-    @cached_property
-    def foot_place(self) -> Array:
-        """Positions (B, F, 3) [m] of the feet in the world."""
-        return self.state.position[:, None] + self._feet[0]
-
-    @cached_property
-    def foot_position(self) -> Array:
-        """Positions (B, F, 2) [m] of the feet in H from the trunk's centre."""
-        return self._feet[0][..., :2] @ self.heading.transpose(0, 2, 1)
-
-    @cached_property
-    def foot_height(self) -> Array:
-        """Heights (B, F) [m] of the soles over the ground below them."""
-        x, y, z = np.moveaxis(self.foot_place, -1, 0)
-        return z - self.simulation.terrain.height(x, y) - self.robot.geometry.foot_radius
+        velocity = state.linear_velocity[:, None] + (turning + swinging) @ back
+        from_trunk = feet @ back
+        place = state.position[:, None] + from_trunk
+        ground = self.simulation.terrain.height(place[..., 0], place[..., 1])
+        height = place[..., 2] - ground - self.robot.geometry.foot_radius
+        return Feet(place, velocity, from_trunk[..., :2] @ self.heading.transpose(0, 2, 1), height)
 
 
-@dataclass(frozen=True)
 class View(TrueState):
     """Robots (B,) with N joints and F feet at the end of a control period.
 
@@ -143,13 +109,21 @@ class View(TrueState):
     joint_rate [rad/s] (T, B, N) and foot_force (T, B, F) [N] after each of the T physics steps of the period.
     """
 
-    setpoint: Array
-    phase: Array
-    walking: Mask
-    requested: Array
-    sent: Array
-    before: Array
-    records: Mapping[str, Array]
+    def __init__(
+        self,
+        simulation: Simulation,
+        state: BodyState,
+        setpoint: Array,
+        phase: Array,
+        walking: Mask,
+        requested: Array,
+        sent: Array,
+        before: Array,
+        records: Mapping[str, Array],
+    ) -> None:
+        super().__init__(simulation, state)
+        self.setpoint, self.phase, self.walking, self.records = setpoint, phase, walking, records
+        self.requested, self.sent, self.before = requested, sent, before
 
     def commanded(self, name: str) -> Array:
         """Return the commands (B,) of a setpoint field."""
@@ -157,7 +131,6 @@ class View(TrueState):
 
     @cached_property
     def stride(self) -> TrotParameters:
-        """The trot's constants for the robot."""
         return parameters_of(self.robot)
 
     @cached_property

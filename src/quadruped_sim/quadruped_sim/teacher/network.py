@@ -16,7 +16,7 @@ from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot
-from quadruped_sim.teacher.groups import ACTION_UNIT
+from quadruped_sim.teacher.privileged import ACTION_UNIT
 from quadruped_sim.teacher.symmetry import Permutation
 
 OBSERVATION_CLIP = 6.0  # [standard deviations]
@@ -163,8 +163,10 @@ class TeacherPPO(PPO):
         pass
 
 
-def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any]) -> PolicyModel:
-    """Return the actor as a policy: an MLP over one observation of the teacher. facts: of its training."""
+def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any], rate: float) -> PolicyModel:
+    """Return the actor as a policy: an MLP over one observation of the teacher, `rate` times a second. facts: of its
+    training.
+    """
     size = policy.actor_layers[0].in_features
     weights = {}
     for index, layer in enumerate(policy.actor_layers):
@@ -179,5 +181,5 @@ def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any]) ->
     }
     hidden = tuple(layer.out_features for layer in policy.actor_layers[:-1])
     config = MLPConfig(observation=size, action=len(robot.joints), window=1, hidden=hidden)
-    card = card_for_robot(robot, config, observation_clip=OBSERVATION_CLIP, training=facts)
+    card = card_for_robot(robot, config, control_rate=rate, observation_clip=OBSERVATION_CLIP, training=facts)
     return PolicyModel(card, weights, scales, exported_step(config))

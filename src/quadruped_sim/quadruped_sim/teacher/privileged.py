@@ -12,7 +12,7 @@ from fcnet_core.robot import Robot
 from quadruped_sim.tasks.task import Task
 from quadruped_sim.tasks.view import TrueState
 
-DRAWN = ("friction", "payload", "com", "strength", "delay")  # of randomization.Draw
+ACTION_UNIT = 0.3  # [rad] of a position target from the stand pose, for one unit of a teacher's action
 
 
 class Privileged:
@@ -23,9 +23,9 @@ class Privileged:
 
     def __init__(self, task: Task, robot: Robot, batch: int, critic: bool = False) -> None:
         self.interface = task.teacher_interface(robot, critic)
-        self._signals = {
-            name: signal for name, signal in task.functions("signals", batch).items() if name in self.interface.reads
-        }
+        signals, reads = task.functions("signals", batch), self.interface.reads
+        self._signals = {name: signal for name, signal in signals.items() if name in reads}
+        self._others = [name for name in reads if name not in signals]
         self._builder = ObservationBuilder(self.interface, robot.joint_names, batch)
 
     @property
@@ -35,18 +35,10 @@ class Privileged:
 
     def observe(self, seen: TrueState, shaper: CommandShaper, limiter: JointLimiter) -> Single:
         """Return the observations (B, n) for the robots' commands and the targets that were sent."""
-        state, drawn = seen.state, seen.simulation.drawn
-        values = {
-            "orientation": state.orientation,
-            "angular_velocity": state.angular_velocity,
-            "joint_position": state.joint_position,
-            "joint_velocity": state.joint_velocity,
-            "linear_velocity": seen.body_velocity,
-            "foot_contact": state.contact,
-            **{name: getattr(drawn, name).reshape(len(state.position), -1) for name in DRAWN},
-            **{name: signal(seen) for name, signal in self._signals.items()},
-        }
-        sent = (limiter.last - drawn.joint_zero, limiter.previous - drawn.joint_zero)
+        zero = seen.simulation.drawn.joint_zero
+        values = seen.simulation.signals(ideal=True, names=self._others)
+        values |= {name: signal(seen) for name, signal in self._signals.items()}
+        sent = (limiter.last - zero, limiter.previous - zero)
         known = Known(shaper.setpoint, shaper.clock.phase, shaper.clock.walking, sent)
         observation = self._builder.build(values, known)
         self._builder.advance()

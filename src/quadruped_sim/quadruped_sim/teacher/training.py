@@ -213,7 +213,7 @@ def teach(
         while time.monotonic() < end:
             learner.learn(LOG_INTERVAL * config.n_steps * env.num_envs, callback=rounds, reset_num_timesteps=False)
             made = {"steps": learner.num_timesteps, "settings": msgspec.to_builtins(config)}
-            save_model(teacher_model(learner.policy, robot, facts | made), folder / TEACHER)
+            save_model(teacher_model(learner.policy, robot, facts | made, plan.rate), folder / TEACHER)
         save_checkpoint(learner, checkpoint)
 
 

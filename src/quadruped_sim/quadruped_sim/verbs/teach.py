@@ -45,13 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def plan_of(task: Task) -> CollectionPlan:
     """Return a plan with the task's own robot, terrains and commands as its only part."""
     part = Part(1.0, task.terrains, task.commands, task.randomization, task.push)
-    return CollectionPlan(task.robot, 1, 1, task.episode, {task.name: part})
+    rate = task.interface.rate if task.interface else task.rate
+    return CollectionPlan(task.robot, 1, 1, task.episode, {task.name: part}, rate)
 
 
 def run(args: argparse.Namespace) -> int:
     """Teach; return 0 if the time is over, 130 if interrupted."""
     task = load_task(args.task)
     plan = load_plan(args.config) if args.config else plan_of(task)
+    task = msgspec.structs.replace(task, rate=plan.rate)
     config = read_settings(args.settings, TeacherConfig, "teacher's settings") if args.settings else TeacherConfig()
     from quadruped_sim.teacher.training import teach  # PyTorch takes a second to import
 

@@ -136,7 +136,7 @@ def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
         if step >= 120:
             state.position[0, 2] = above
         recorder.record(state, _setpoint(2), upright)
-        recorder.add_reward(np.full(2, 1.5))
+        recorder.add_reward(np.full(2, 1.5 * 0.02))
     episodes = recorder.episodes(np.array([False, True]), STOOD, NO_GAIT)
     window = 20
     assert episodes.strides.tolist() == [200 - 50 - window + 1, 120 - 50 - window + 1]

@@ -1,4 +1,4 @@
-"""The A1-Walk task: what a robot sees and is stopped for, and that Gymnasium accepts it."""
+"""The A1-Walk task: what a robot sees and does, what ends its episode, and that Gymnasium accepts it."""
 
 from __future__ import annotations
 
@@ -9,73 +9,72 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from fcnet_core.robot import load_robot
-from quadruped_sim.a1_walk import walk as task
-from quadruped_sim.a1_walk.walk import DEFAULT_POSE, OBSERVATION, A1WalkBatch
 from quadruped_sim.environments import EPISODE
+from quadruped_sim.tasks.robots import RenewedRobots, TaskRobots
 from quadruped_sim.tasks.task import load_task
-from quadruped_sim.tasks.view import TrueState
 
-TASK_JOINTS = [f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf")]
+TASK = load_task("a1_walk")
+INTERFACE = TASK.policy_interface(TASK.driven())
+POSE = INTERFACE.pose
 
 
 def suite_order(values: np.ndarray) -> np.ndarray:
-    """Joints of the task as the suite orders them."""
-    return np.array([values[TASK_JOINTS.index(name)] for name in load_robot("a1").joint_names])
+    """Joints of the task as the robot orders them."""
+    return np.array([values[INTERFACE.joints.index(name)] for name in TASK.driven().joint_names])
 
 
 @pytest.fixture
-def walk() -> A1WalkBatch:
-    return A1WalkBatch(1, 0)
+def walk() -> TaskRobots:
+    return TaskRobots(TASK, 1, 0)
 
 
 def test_an_observation_is_the_authors_with_their_scales(walk) -> None:
+    action, offset, rate = 0.25 * np.arange(12), np.arange(12) / 10, np.arange(12) - 5.0
+    walk.step(action[None])
     data = walk.simulation.bodies[0].data
-    offset, rate = np.arange(12) / 10, np.arange(12) - 5.0
-    data.qpos[7:], data.qvel[6:] = suite_order(DEFAULT_POSE + offset), suite_order(rate)
+    data.qpos[3:7] = 1.0, 0.0, 0.0, 0.0
+    data.qpos[7:], data.qvel[6:] = suite_order(POSE + offset), suite_order(rate)
     data.qvel[:3], data.qvel[3:6] = (3.0, 2.0, 1.0), (0.4, -0.8, 1.2)
-    walk._state, walk._action = walk.simulation.state(), np.full((1, 12), 0.25) * np.arange(12)
-    seen = np.stack([walk._observe()[0] for _ in range(200)])
+    walk.observe()
+    seen = np.stack([walk.look()[0] for _ in range(200)])
     assert seen.shape == (200, 48) and seen.dtype == np.float32
-    expected = [np.zeros(3), [0.1, -0.2, 0.3], [0, 0, -1], [1.0, 0, 0], offset, 0.05 * rate, 0.25 * np.arange(12)]
+    expected = [np.zeros(3), [0.1, -0.2, 0.3], [0, 0, -1], [1.0, 0, 0], offset, 0.05 * rate, action]
     noise = np.repeat([0.0, 0.05, 0.05, 0.0, 0.01, 0.075, 0.0], [3, 3, 3, 3, 12, 12, 12])
     error = np.abs(seen - np.concatenate(expected))
     assert (error <= noise + 1e-6).all()
     assert (error.max(axis=0) >= 0.9 * noise).all()
-    assert OBSERVATION.slices()["joint_position"] == slice(12, 24)
 
 
 def test_actions_are_position_targets_about_the_default_pose_within_what_25_nm_can_ask_for(walk) -> None:
-    robot = task.walking_robot()
-    assert (robot.gains.kp, robot.gains.kd) == (50.0, 1.0)
+    assert (walk.robot.kp == 50.0).all() and (walk.robot.kd == 1.0).all()
     data = walk.simulation.bodies[0].data
-    data.qpos[7:], data.qvel[6:] = suite_order(DEFAULT_POSE), 0.0
-    walk._state = walk.simulation.state()
-    walk._action = 0.1 * np.arange(12)[None]
-    expected = suite_order(DEFAULT_POSE + np.minimum(0.05 * np.arange(12), 0.5))
-    np.testing.assert_allclose(walk.targets()[0], expected)
-    data.qvel[6:] = 2.0
-    walk._state, walk._action = walk.simulation.state(), np.full((1, 12), -task.CLIP)
-    np.testing.assert_allclose(walk.targets()[0], suite_order(DEFAULT_POSE) - 0.5 + 0.04)
+    for speed, action, offset in (
+        (0.0, 0.1 * np.arange(12), np.minimum(0.05 * np.arange(12), 0.5)),
+        (2.0, np.full(12, -100.0), -0.5 + 0.04),
+    ):
+        data.qpos[7:], data.qvel[6:] = suite_order(POSE), speed
+        walk.observe()
+        np.testing.assert_allclose(walk.rollout.decode(action[None])[0], suite_order(POSE + offset))
 
 
 def test_the_trunk_on_the_ground_ends_an_episode_and_feet_do_not(walk) -> None:
     for _ in range(10):
         _, fell = walk.step(np.zeros((1, 12)))
+        walk.observe()
     assert not fell.any() and walk.simulation.state().contact.all()
-    contact = load_task("a1_walk").functions("terminations", 1)["contact"]
+    contact = TASK.functions("terminations", 1)["contact"]
     data = walk.simulation.bodies[0].data
     data.qpos[2] = 1.0
     data.qpos[3:7], data.qvel[:] = (0.0, 1.0, 0.0, 0.0), 0.0  # falls on its back
     for _ in range(100):
         walk.step(np.zeros((1, 12)))
-        if contact(TrueState(walk.simulation, walk.simulation.state()))[0]:
+        if contact(walk)[0]:
             return
     pytest.fail("its back never touched the ground")
 
 
 def test_robots_draw_the_authors_randomisation(walk) -> None:
-    ranges = task.RANDOMIZATION
+    ranges = TASK.randomization
     assert (ranges.payload, ranges.strength, ranges.delay, ranges.joint_zero) == ((1, 3), (0.9, 1.1), (0, 0), (0, 0))
     before = walk.simulation.drawn.payload.copy()
     walk.restart(np.ones(1, dtype=bool))
@@ -83,15 +82,15 @@ def test_robots_draw_the_authors_randomisation(walk) -> None:
 
 
 def test_robots_are_replaced_when_they_fall_or_grow_old_and_their_last_observation_is_returned() -> None:
-    robots, ends = task.A1WalkEpisodes(4, 1), []
+    robots, ends = RenewedRobots(TaskRobots(TASK, 4, 1), TASK.episode, 1), []
     robots._age[:] = EPISODE - 3, EPISODE - 3, 0, 0
     for period in range(1, 60):
-        action = np.zeros((4, 12)) if period < 10 else np.full((4, 12), task.CLIP * (-1.0) ** (period // 4))
+        action = np.zeros((4, 12)) if period < 10 else np.full((4, 12), 100.0 * (-1.0) ** (period // 4))
         observation, reward, fell, old, last = robots.step(action)
         assert np.isfinite(observation).all() and (reward >= 0).all() and not (fell & old).any()
         for robot in np.flatnonzero(fell | old):
             assert not np.array_equal(last[robot], observation[robot])
-            assert not observation[robot, OBSERVATION.slices()["last_action"]].any()
+            assert not observation[robot, -12:].any()  # the last action
         ends += [("old", period)] * int(old.sum()) + [("fell", 0)] * int(fell.sum())
         if ("fell", 0) in ends:
             break

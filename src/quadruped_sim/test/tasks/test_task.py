@@ -1,0 +1,99 @@
+"""Task files: the shipped ones load, mistakes are one sentence, and the task of docs/adding_a_task.md is learnt."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+import yaml
+
+from fcnet_core.cli import main
+from fcnet_core.errors import FcnetError
+from fcnet_core.files import CONFIG
+from fcnet_core.model_file import load_model
+from fcnet_core.robot import load_robot
+from quadruped_sim.tasks.robots import TaskRobots
+from quadruped_sim.tasks.task import load_task
+
+PAGE = Path(__file__).parents[4] / "docs" / "adding_a_task.md"
+SETTINGS = {"hidden": [8], "imitation_steps": 6, "imitation_epochs": 1, "robots": 4, "groups": 2, "n_steps": 4,
+            "batch_size": 16, "n_epochs": 1, "critic_rounds": 1}  # fmt: skip
+
+
+@pytest.fixture
+def stand_and_turn(tmp_path: Path) -> Path:
+    """The task of the page, in a folder."""
+    settings, code = (re.search(f"```{kind}\n(.*?)```", PAGE.read_text(), re.DOTALL) for kind in ("yaml", "python"))
+    assert settings and code
+    (tmp_path / "turning.py").write_text(code[1])
+    path = tmp_path / "stand_and_turn.yaml"
+    path.write_text(settings[1])
+    return path
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIG / "tasks").glob("*.yaml")))
+def test_the_suites_tasks_have_their_names(name) -> None:
+    assert load_task(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"rewards": {"x": {"function": "tracing", "weight": 1}}}, "no function tracing in the suite; choose one of"),
+        ({"rewards": {"x": {"function": "_velocity_difference", "weight": 1}}}, "no function _velocity_difference"),
+        ({"rewards": {"x": {"function": "turning:spin", "weight": 1}}}, "no function spin in .*turning.py.* drift"),
+        ({"rewards": {"x": {"function": "absent:spin", "weight": 1}}}, "absent.py.* cannot be imported"),
+        ({"rewards": {"x": {"function": "foot_slip", "weight": 1}}}, "rewards.x, function foot_slip.*most"),
+        ({"rewards": {"x": {"function": "alive", "weight": 1, "params": {"most": 2}}}}, "alive.*most"),
+        ({"rewards": {"x": {"function": "foot_slip", "weight": 1, "params": {"most": "high"}}}}, "most is 'high'"),
+        ({"rewards": {"x": {"function": "alive"}}}, "weight"),
+        ({"terminations": {"x": {"function": "alive"}}}, "no function alive.* fallen"),
+        ({"terrains": [{"kind": "mud"}]}, "mud"),
+        ({"gravity": 9.81}, "gravity"),
+    ],
+)
+def test_a_mistake_in_a_task_file_is_one_sentence(stand_and_turn, changes, sentence) -> None:
+    stand_and_turn.write_text(yaml.safe_dump(yaml.safe_load(stand_and_turn.read_text()) | changes))
+    with pytest.raises(FcnetError, match=sentence) as refused:
+        load_task(stand_and_turn)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_task_of_ones_own_is_learnt_and_its_teacher_evaluated(stand_and_turn, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(stand_and_turn.parent)
+    (stand_and_turn.parent / "settings.yaml").write_text(json.dumps(SETTINGS))
+    extra = {"teach": ["--settings", "settings.yaml", "--minutes", "0.001", "--processes", "1"]}
+    extra["evaluate"] = ["--episodes", "1", "--processes", "1", "--no-fail"]
+    commands = re.findall(r"^    fcnet (.*)$", PAGE.read_text(), re.MULTILINE)
+    for command in commands:
+        words = command.replace("--minutes 60", "").split()
+        assert main(words + extra[words[0]]) == 0, capsys.readouterr().err
+    assert len(commands) == 2
+    teacher = load_model(stand_and_turn.parent / "runs" / "turning" / "teacher.safetensors")
+    assert teacher.card.config.observation == 74
+    terms = json.loads((stand_and_turn.parent / "runs" / "turning" / "log.jsonl").read_text().splitlines()[0])["terms"]
+    assert set(terms) == {"yaw_rate", "attitude", "drift", "torque", "smoothness"}
+
+
+def test_robots_that_start_lying_are_paid_for_standing_up() -> None:
+    robots = TaskRobots(load_task("getting_up"), 2, 0)
+    lying, standing, earned = robots.robot.rest_pose, robots.robot.stand_pose, []
+    for ramp in np.clip(np.linspace(0.0, 1.5, 150), 0.0, 1.0):
+        earned.append(robots.step(np.tile((1 - ramp) * lying + ramp * standing, (2, 1)))[0])
+        robots.observe()
+    assert (earned[-1] > earned[0] + 0.02).all() and robots.simulation.state().contact.all()
+    robots.restart(np.array([True, False]))
+    height = robots.simulation.state().position[:, 2]
+    assert height[0] < 0.5 * robots.robot.nominal_height < height[1]
+
+
+def test_gymnasium_takes_a_task_of_ones_own(stand_and_turn) -> None:
+    env = gymnasium.make("quadruped_sim.environments:fcnet/Task-v0", task=str(stand_and_turn))
+    seen, _ = env.reset(seed=0)
+    assert seen.shape == (70,)
+    earned = [env.step(load_robot("aliengo").stand_pose.astype(np.float32))[1] for _ in range(20)]
+    assert 0.0 < np.mean(earned) < 0.05 * 1.5
