@@ -113,13 +113,13 @@ class MadeBag:
         """Targets as a controller would have sent them, one cycle after the other."""
         if self.model is None:
             names, pose = self.robot.joint_names[::-1], self.robot.stand_pose[::-1] + self.error
-            return [_targets(time, pose, names) for time in np.arange(0.02, self.seconds, 0.02).tolist()]
+            return [trajectory(time, pose, names) for time in np.arange(0.02, self.seconds, 0.02).tolist()]
         policy, period = load_policy(self.model), 1.0 / self.model.card.interface.rate
         limiter = JointLimiter(self.robot, period)
         runner = PolicyRunner(policy, self.model.card.interface, limiter)
         orientation = np.array(list(_quaternion(self.roll).values()))
         times, last, sent_at = self.state_times(), self.robot.stand_pose, 0.001
-        found: Messages = [_targets(sent_at, last, self.robot.joint_names)]
+        found: Messages = [trajectory(sent_at, last, self.robot.joint_names)]
         for step, cycle in enumerate(np.arange(period, self.seconds, period).tolist()):
             seen = float(times[np.searchsorted(times, cycle - 0.003, side="right") - 1])
             runner.take_command(np.array([0.5, *[0.0] * 8]))
@@ -132,7 +132,7 @@ class MadeBag:
             sent_at = cycle + 0.002
             stamps = EPOCH + sent_at, EPOCH + previous, EPOCH + seen, EPOCH + seen
             values = PolicyStep(*stamps, step == 0, runner.setpoint, float(runner.phase), bool(runner.walking)).vector()
-            found.append(_targets(sent_at, last, self.robot.joint_names))
+            found.append(trajectory(sent_at, last, self.robot.joint_names))
             found.append((sent_at + 0.001, STEPS, message(STEP_TYPE, {"data": values})))
         return found
 
@@ -190,7 +190,7 @@ def _quaternion(roll: float) -> dict[str, float]:
     return {"x": np.sin(roll / 2), "y": 0.0, "z": 0.0, "w": np.cos(roll / 2)}
 
 
-def _targets(time: float, positions: Array, names: Sequence[str]) -> tuple[float, str, Any]:
+def trajectory(time: float, positions: Array, names: Sequence[str]) -> tuple[float, str, Any]:
     point = message("trajectory_msgs/msg/JointTrajectoryPoint", {"positions": positions})
     trajectory = {"joint_names": list(names), "points": [point]}
     return time + 0.001, TARGETS, stamped(TARGETS, time, trajectory)
