@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -18,6 +19,7 @@ from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, read_
 from fcnet_core.names import SETPOINT_UNITS
 
 ROBOT_FOLDER = CONFIG / "robots"
+OTHER_ROBOTS = "FCNET_ROBOTS"  # environment variable: another folder of robot files
 LEGS = ("FR", "FL", "RR", "RL")  # of the section `legs`, in the order of every array with an axis of legs
 LEG_JOINTS = ("hip", "thigh", "calf")  # of a leg, from the trunk outwards
 SETPOINT_FIELDS = tuple(SETPOINT_UNITS)
@@ -460,17 +462,23 @@ def per_joint(value: PerJoint, joints: Sequence[str], what: str) -> Array:
     return np.array([numbers[0] for numbers in found.values()])
 
 
+def robot_files() -> dict[str, Path]:
+    """Return the robot files by the names of their robots: those of config/robots and of the folder FCNET_ROBOTS."""
+    folders = [ROBOT_FOLDER, Path(os.environ.get(OTHER_ROBOTS) or ROBOT_FOLDER)]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+
+
 def load_robot(name: str | Path) -> Robot:
-    """Read the robot called `name`, or the YAML file at that path. Raises FcnetError.
+    """Read the robot called `name` in robot_files, or the YAML file at that path. Raises FcnetError.
 
     >>> robot = load_robot("aliengo")
     >>> robot.joint_names[0], robot.stand_pose.shape
     ('FR_hip_joint', (12,))
     """
-    path = Path(name) if str(name).endswith(".yaml") else ROBOT_FOLDER / f"{name}.yaml"
+    known = robot_files()
+    path = Path(name) if str(name).endswith(".yaml") else known.get(str(name), ROBOT_FOLDER / f"{name}.yaml")
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in ROBOT_FOLDER.glob("*.yaml")))
-        raise FcnetError(f"there is no robot file {path}; known robots: {known}")
+        raise FcnetError(f"there is no robot file {path}; known robots: {', '.join(sorted(known))}")
     robot = read_settings(path, Robot, "robot file")
     if robot.model is None:
         return robot

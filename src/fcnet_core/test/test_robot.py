@@ -71,10 +71,12 @@ def test_the_rows_of_legs_are_found_by_name() -> None:
     assert names == [[f"{leg}_{part}_joint" for part in ("hip", "thigh", "calf")] for leg in LEGS]
 
 
-def test_a_path_and_a_name_give_the_same_robot_and_an_unknown_one_is_an_error_with_the_known_ones() -> None:
+def test_a_path_and_a_name_give_the_same_robot_and_an_unknown_one_is_an_error_with_the_known_ones(monkeypatch) -> None:
     assert load_robot(ROBOT_FOLDER / "a1.yaml") == load_robot("a1")
     with pytest.raises(FcnetError, match="a1, aliengo"):
-        load_robot("spot")
+        load_robot("tailed")
+    monkeypatch.setenv("FCNET_ROBOTS", str(TAILED.parent))
+    assert load_robot("tailed") == load_robot(TAILED) and load_robot("a1").name == "a1"
 
 
 @pytest.mark.parametrize(

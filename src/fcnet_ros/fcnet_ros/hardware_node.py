@@ -7,7 +7,7 @@ follow joint_trajectory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
@@ -16,7 +16,6 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.urdf import robot_urdf
 from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.local_socket import LocalTargets, socket_name
@@ -25,13 +24,13 @@ from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, 
 from fcnet_ros.targets import DdsTargets, Gains, JointCommand, TargetValidator
 from fcnet_ros.topics import (
     JOINT_GAINS,
-    ROBOT_DESCRIPTION,
     ROBOT_FAULT,
     TARGET_OWNER,
     TARGET_REFUSAL,
     WARNING_PERIOD,
     LatchedText,
     create_request_services,
+    publish_description,
     temporary_entities,
 )
 
@@ -105,8 +104,7 @@ class HardwareNode(LifecycleNode):
     def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
         hardware, topics = self._hardware, StateTopics(self, self._hardware)
         take = self._subscribe_targets(parameters, topics, configured)
-        with suppress(FcnetError):  # a body that is no URDF has no description
-            LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(hardware.robot))
+        publish_description(self, hardware.robot)
         self._gate = self._gate or RecorderGate(self, topics.recorded, parameters.recorder_timeout)
         self._state_rate = Rate()
         self.create_timer(PERIOD, self._report_health)

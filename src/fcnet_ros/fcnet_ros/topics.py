@@ -27,7 +27,10 @@ from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core import names
 from fcnet_core.control.timing import NEVER
+from fcnet_core.errors import FcnetError
 from fcnet_core.names import CONTROLLER, Request
+from fcnet_core.robot import Robot
+from fcnet_core.urdf import robot_urdf
 from fcnet_ros.serialized import MAX_SIZE
 
 try:
@@ -133,6 +136,16 @@ class LatchedText:
         """Publish the last text again, to replace texts of other publishers."""
         if self._text is not None:
             self.publisher.publish(String(data=self._text))
+
+
+def publish_description(node: Node, robot: Robot) -> None:
+    """Publish the robot's URDF on a latched topic; log instead that a robot has none."""
+    try:
+        urdf = robot_urdf(robot)
+    except FcnetError as error:
+        node.get_logger().info(f"nothing is published on robot_description: {error}")
+    else:
+        LatchedText(node, ROBOT_DESCRIPTION).publish(urdf)
 
 
 @contextmanager

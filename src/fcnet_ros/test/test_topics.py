@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from made_robots import BIPED
+from msgspec import structs
 from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from ros_harness import TIMEOUT, wait_until
@@ -17,10 +19,11 @@ from std_msgs.msg import String
 
 from fcnet_core.names import CONTROLLER, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
+from fcnet_core.robot import load_robot
 from fcnet_ros.ground_truth import OdomPublisher, trunk_transform
 from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.state_messages import StateBuffer, StatePublisher, StateReceiver
-from fcnet_ros.topics import LATCHED, TF, TOPICS, PolledSubscription, Topic
+from fcnet_ros.topics import LATCHED, TF, TOPICS, PolledSubscription, Topic, publish_description
 
 JOINTS = tuple("abcdefgh")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "driving.md"
@@ -43,6 +46,13 @@ def test_every_name_has_a_topic_of_its_message_type():
     types = {topic.name: f"{topic.kind.__module__.split('.')[0]}/msg/{topic.kind.__name__}" for topic in TOPICS}
     expected = {topic.of(CONTROLLER).name: topic.type for topic in TOPIC_NAMES}
     assert types == {name: kind for name, kind in expected.items() if name != "tf" or TF}
+
+
+@pytest.mark.parametrize(("body", "published"), [("biped.urdf", 1), ("biped.xml", 0)])
+def test_a_robot_without_a_urdf_has_no_description(node, body, published):
+    robot = load_robot(BIPED)
+    publish_description(node, structs.replace(robot, model=structs.replace(robot.model, file=str(BIPED.parent / body))))
+    assert node.count_publishers("robot_description") == published
 
 
 @pytest.mark.parametrize("raw", [False, True])

@@ -4,13 +4,16 @@ pose or a way to get up is refused in a sentence that names it.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace as with_fields
 
 import gymnasium
 import numpy as np
 import pytest
+from made_robots import TAILED
 
 import quadruped_sim.environments  # noqa: F401, registers them
+from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import PolicyModel, card_for_robot
@@ -29,6 +32,11 @@ from quadruped_sim.physics.terrain import Flat, Stairs
 from quadruped_sim.render.appearance import display_model
 from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
 from quadruped_sim.tasks.setpoints import SetpointRanges
+
+
+@pytest.fixture(autouse=True)
+def _found_by_name(monkeypatch):
+    monkeypatch.setenv("FCNET_ROBOTS", str(TAILED.parent))
 
 
 def seen_by(robot) -> int:
@@ -52,14 +60,22 @@ BOTH = pytest.mark.parametrize("standing", ["biped", "tailed"], indirect=True)
 
 
 @BOTH
-def test_a_policy_is_evaluated(standing, monkeypatch):
+def test_a_policy_is_evaluated(standing):
     robot, model = standing
-    monkeypatch.setattr("quadruped_sim.evaluation.trial.load_robot", lambda name: robot)
     scenario = with_fields(scenarios(robot)["stand"], seconds=3.0)
     score = score_of(scenario, Trial(robot.name, scenario, 0, 0, 4, model).run())
     if robot.name == "tailed":  # two legs that only hold their pose do not balance
         assert (score.lying_episodes, score.falls) == (2, score.lying_falls) and score.velocity[0] < 0.05
     assert score.gait.joint_torque_saturation < 0.2
+
+
+@pytest.mark.parametrize("robot", ["tailed", str(TAILED)], ids=["name", "path"])
+def test_the_program_evaluates_a_robot_whose_file_is_elsewhere(robot, capsys, monkeypatch):
+    if robot == str(TAILED):
+        monkeypatch.delenv("FCNET_ROBOTS")
+    arguments = ["--expert", "--robot", robot, "--scenarios", "stand", "--episodes", "2", "--processes", "2"]
+    assert main(["evaluate", *arguments, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["subject"]["robot"] == "tailed"
 
 
 @BOTH
@@ -73,10 +89,9 @@ def test_a_policy_is_driven_and_drawn(standing):
 
 
 @BOTH
-def test_it_is_an_environment(standing, tmp_path, monkeypatch):
+def test_it_is_an_environment(standing):
     robot, _ = standing
-    monkeypatch.setattr("quadruped_sim.environments.walking.load_robot", lambda name: robot)
-    envs = gymnasium.make_vec("fcnet/Aliengo-v0", num_envs=2, rate=100.0)
+    envs = gymnasium.make_vec("fcnet/Aliengo-v0", num_envs=2, rate=100.0, robot=robot.name)
     seen, _ = envs.reset(seed=0)
     assert seen.shape == (2, seen_by(robot)) and envs.single_action_space.shape == (len(robot.joints),)
     for _ in range(20):
@@ -84,8 +99,7 @@ def test_it_is_an_environment(standing, tmp_path, monkeypatch):
     assert np.isfinite(seen).all() and (earned > 0.0).all() and not fell.any()
 
 
-def test_a_robot_with_a_tail_trots_and_stands_up_with_it(tailed, tmp_path, monkeypatch):
-    monkeypatch.setattr("quadruped_sim.collection.load_robot", lambda name: tailed)
+def test_a_robot_with_a_tail_trots_and_stands_up_with_it(tailed, tmp_path):
     part = Part(1.0, ({"kind": "flat"},), SetpointRanges({"vx": (0.4, 0.4)}), action_noise=0.0)
     plan = CollectionPlan("tailed", 1, 2, 3.0, {"walk": part}, rate=100.0)
     collector = Collector(plan, tmp_path / "data")
@@ -103,10 +117,7 @@ def test_a_robot_with_a_tail_trots_and_stands_up_with_it(tailed, tmp_path, monke
     assert live.ground_truth().position[2] > 0.8 * tailed.nominal_height
 
 
-def test_what_a_robot_lacks_is_named(biped, tmp_path, monkeypatch):
-    monkeypatch.setattr("quadruped_sim.evaluation.getting_up.load_robot", lambda name: biped)
-    monkeypatch.setattr("quadruped_sim.collection.load_robot", lambda name: biped)
-    monkeypatch.setattr("quadruped_sim.evaluation.trial.load_robot", lambda name: biped)
+def test_what_a_robot_lacks_is_named(biped, tmp_path):
     plan = CollectionPlan("biped", 1, 2, 1.0, {"walk": Part(1.0, ({"kind": "flat"},), SetpointRanges())})
     collector = Collector(plan, tmp_path / "data")
     for attempt, named in (

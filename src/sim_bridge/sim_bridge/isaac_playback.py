@@ -29,7 +29,6 @@ from fcnet_core.names import CONTROLLER, PLAYBACK, Mode
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import xyzw_from_roll_pitch
-from fcnet_core.urdf import robot_urdf
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
@@ -45,9 +44,8 @@ from fcnet_ros.topics import (
     JOINT_TRAJECTORY,
     MODE,
     RELIABLE,
-    ROBOT_DESCRIPTION,
     WARNING_PERIOD,
-    LatchedText,
+    publish_description,
 )
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 from sim_bridge.parameters import PlaybackParameters
@@ -76,7 +74,7 @@ class IsaacPlayback(Node):
         self._mode = ""
         self._pose = (0.0, 0.0, 0.0)
         self._states, self._odom = StatePublisher(self, self._robot.joint_names), OdomPublisher(self)
-        LatchedText(self, ROBOT_DESCRIPTION).publish(robot_urdf(self._robot))
+        publish_description(self, self._robot)
         self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, PLAYBACK)
         MODE.of(CONTROLLER).subscribe(self, self._take_mode)

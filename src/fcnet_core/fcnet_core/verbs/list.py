@@ -8,7 +8,7 @@ from importlib.metadata import entry_points
 
 from fcnet_core.model_file import load_model, shipped_names
 from fcnet_core.policies import policy_type, policy_type_names
-from fcnet_core.robot import ROBOT_FOLDER, load_robot
+from fcnet_core.robot import load_robot, robot_files
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 
 SUMMARY = "list the models, robots, terrains and policy types that can be chosen by name"
@@ -53,8 +53,8 @@ def models() -> dict[str, str]:
 
 
 def robots() -> dict[str, str]:
-    """Describe the robots in config/robots."""
-    known = {path.stem: load_robot(path) for path in sorted(ROBOT_FOLDER.glob("*.yaml"))}
+    """Describe the robots."""
+    known = {name: load_robot(path) for name, path in robot_files().items()}
     return {name: f"{len(robot.joints)} joints, {robot.nominal_height:.2f} m high" for name, robot in known.items()}
 
 

@@ -38,7 +38,7 @@ def faults(folder: Path) -> Iterator[str]:
         try:
             robot = load_robot(manifest.robot)
         except FcnetError:
-            yield f"{path} names the robot {manifest.robot!r}, of which there is no file in config/robots/"
+            yield f"{path} names the robot {manifest.robot!r}, of which no file is in config/robots/ or FCNET_ROBOTS"
     if robot and manifest.joint_names != robot.joint_names:
         yield f"{path} has the joints in another order than {', '.join(robot.joint_names)}; make the data again"
     steps, shards = 0, sorted(folder.glob("shard-*"))

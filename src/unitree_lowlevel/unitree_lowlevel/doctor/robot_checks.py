@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.robot import ROBOT_FOLDER, Robot, load_robot
+from fcnet_core.robot import Robot, load_robot, robot_files
 from fcnet_core.rotation import GRAVITY, projected_gravity, tilt_of_gravity
 from unitree_lowlevel.codec import (
     GENERATIONS,
@@ -232,7 +232,7 @@ def _check_joint_limits(recording: Recording, robot: Robot) -> Outcome:
     position = recording.newest.position
     if (found := RobotChecks(robot).position(position)) is None:
         return ok(f"all joints are inside the limits of the {robot.name}")
-    others = [load_robot(file.stem) for file in sorted(ROBOT_FOLDER.glob("*.yaml")) if file.stem != robot.name]
+    others = [load_robot(file) for name, file in robot_files().items() if name != robot.name]
     driven = [other for other in others if other.joint_names == JOINTS]
     fitting = [other.name for other in driven if RobotChecks(other).position(position) is None]
     hint = f"; they fit the {' or '.join(fitting)}" if fitting else ""
