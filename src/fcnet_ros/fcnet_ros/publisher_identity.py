@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections import OrderedDict
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from rclpy.node import Node
@@ -155,21 +155,16 @@ def gid_of(publisher: Publisher) -> bytes:
 
 
 class PublisherNames:
-    """Describes each publisher of a topic by a constant text: the name of its node and its GID."""
+    """Describes each publisher of a topic by a constant `text` of its GID: the name of its node and the GID."""
 
     def __init__(self, node: Node, topic: str) -> None:
         self._node, self._topic = node, topic
-        self._texts: OrderedDict[bytes, str] = OrderedDict()
         self._queried = NEVER
+        # Forgets the publisher that has been silent for longest.
+        self.text: Callable[[bytes], str] = lru_cache(MAX_PUBLISHERS)(self._text)
 
-    def text(self, gid: bytes) -> str:
-        """Return the text of a publisher."""
-        if (text := self._texts.get(gid)) is None:
-            if len(self._texts) >= MAX_PUBLISHERS:
-                self._texts.popitem(last=False)
-            text = self._texts[gid] = f"{self._name(gid)} {gid.hex()}".strip()
-        self._texts.move_to_end(gid)  # the publisher that has been silent for longest is dropped
-        return text
+    def _text(self, gid: bytes) -> str:
+        return f"{self._name(gid)} {gid.hex()}".strip()
 
     def _name(self, gid: bytes) -> str:
         now = time.monotonic()

@@ -10,13 +10,11 @@ import numpy as np
 from nav_msgs.msg import Odometry
 
 from fcnet_core.arrays import Array
-from fcnet_core.names import HealthKey
 from fcnet_core.rotation import projected_gravity
 
 SETTLING_TIME = 1.5  # [s] at the start of each section, excluded from tracking errors
 STRIDE = 0.5  # [s] over which velocities are averaged, so that sway within a step is not an error
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
-SLOW = 0.95  # of the requested real-time factor
 
 
 @dataclass(frozen=True)
@@ -153,15 +151,3 @@ class CourseScore:
         if self.recovery is not None:
             rows["pushed over"] = f"walks again after {self.recovery:.1f} s"
         return "\n".join(f"  {name:<15}  {value}" for name, value in rows.items())
-
-
-def slow_simulation(health: Mapping[str, str]) -> str | None:
-    """Return a message if the simulation was slower than its requested real-time factor, else None."""
-    slowest = float(health.get("slowest_factor", "nan"))
-    factor = float(health.get(HealthKey.WANTED_REAL_TIME_FACTOR, "nan"))
-    if not slowest < SLOW * factor:
-        return None
-    slow = f"This computer did not reach real time: {slowest:.2f} instead of {factor:.2f} times at its slowest."
-    if health.get("lockstep") == "true":
-        return f"{slow} Simulation and controller ran in lockstep; all figures are in simulated time."
-    return f"{slow} Stop other programs and repeat the demo for reliable figures."

@@ -27,7 +27,7 @@ from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient
 from fcnet_teleop.controls import Command
-from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
+from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section
 from fcnet_teleop.parameters import DemoParameters
 from fcnet_teleop.terminal import StatusDisplay
 
@@ -52,7 +52,7 @@ class DemoCourse(Node):
         self._factor = chosen.real_time_factor
         self._simulated_time = bool(self.get_parameter(SIM_TIME).value)
         self._course = COURSES[chosen.course]
-        self._display = StatusDisplay(chosen.status_terminal)
+        self._display = StatusDisplay()
         self._score = CourseScore()
         self._stop = Stop()
         self._section, self._in_section = STANDSTILL, 0.0
@@ -75,14 +75,11 @@ class DemoCourse(Node):
         ways: dict[str, Request] = {Mode.PASSIVE: Request.STAND_UP, Mode.STANDING: Request.WALK}
         self._request_walking(ways, START_TIMEOUT, "" if self._mode else "waiting for a robot")
         start = self._now()
-        self._health.pop("slowest_factor", None)
         try:
             start = self._walk(start)
         finally:
             self._publish(STANDSTILL)
             self._display.print(f"\n{self._score.report(self._now() - start, self._health)}\n")
-            if message := slow_simulation(self._health):
-                self._display.print(f"  {message}\n")
         if self._score.distance < MIN_PROGRESS * self._course.distance:
             raise DemoFailedError(
                 f"the robot walked {self._score.distance:.1f} m of the course's {self._course.distance:.1f} m"
@@ -210,9 +207,6 @@ class DemoCourse(Node):
         for status in message.status:
             if status.name.rpartition("/")[0] == namespace:
                 self._health.update({pair.key: pair.value for pair in status.values})
-        if HealthKey.REAL_TIME_FACTOR in self._health:
-            factor = float(self._health[HealthKey.REAL_TIME_FACTOR])
-            self._health["slowest_factor"] = str(min(factor, float(self._health.get("slowest_factor", "inf"))))
 
     def _now(self) -> float:
         """Return simulated time [s]: /clock if use_sim_time, else real time multiplied by the factor."""

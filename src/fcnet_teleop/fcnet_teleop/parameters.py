@@ -52,7 +52,6 @@ class DemoParameters:
     """Parameters of demo_course."""
 
     controller: str = parameter("controller", "name of the controller's node")
-    status_terminal: str = parameter("", "path of the terminal for the status line; empty for stdout")
     real_time_factor: float = parameter(1.0, "simulated seconds per second", SPEEDS)
     course: str = parameter("normal", "course; hard: a push topples the robot", choices=tuple(COURSES))
     simulator: str = parameter("mujoco_bridge", "name of the simulator's node, which pushes the robot")

@@ -10,7 +10,7 @@ import termios
 import time
 import tty
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 KEY = re.compile("\x1b\\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 NAMES = {" ": "space", "\x1b": "escape", "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left"}
@@ -49,35 +49,25 @@ def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
 
 
 class StatusDisplay:
-    """A status line, updated in place on a terminal, printed once per second elsewhere.
+    """A status line: updated in place if stdout is a terminal, else printed once per second."""
 
-    terminal: path of the terminal, "" for stdout. A launch passes its own, because its programs write to a pipe.
-    """
-
-    def __init__(self, terminal: str = "") -> None:
-        self._terminal: int | None = None  # file descriptor
-        if terminal:
-            with suppress(OSError):
-                self._terminal = os.open(terminal, os.O_WRONLY | os.O_NOCTTY)
-        elif sys.stdout.isatty():
-            self._terminal = sys.stdout.fileno()
+    def __init__(self) -> None:
+        self._live = sys.stdout.isatty()
         self._shown_at = float("-inf")
 
     def show(self, status: str) -> None:
         """Show `status` instead of the previous one, rate limited."""
         now = time.monotonic()
-        if now - self._shown_at < (PLAIN_PERIOD if self._terminal is None else LIVE_PERIOD):
+        if now - self._shown_at < (LIVE_PERIOD if self._live else PLAIN_PERIOD):
             return
         self._shown_at = now
-        if self._terminal is None:
-            print(status, flush=True)
-        else:
-            width = os.get_terminal_size(self._terminal).columns or DEFAULT_WIDTH
+        if self._live:
+            width = os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_WIDTH
             # Returns the cursor to the left edge, where other log lines then start.
-            os.write(self._terminal, f"{CLEAR_LINE}{status[: width - 1]}\r".encode())
+            print(f"{CLEAR_LINE}{status[: width - 1]}", end="\r", flush=True)
+        else:
+            print(status, flush=True)
 
     def print(self, text: str) -> None:
         """Print permanent lines."""
-        if self._terminal is not None:
-            os.write(self._terminal, CLEAR_LINE.encode())
-        print(text, flush=True)
+        print(f"{CLEAR_LINE}{text}" if self._live else text, flush=True)

@@ -14,7 +14,7 @@ from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.names import CONTROLLER, Mode
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_ros.topics import MODE
-from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, slow_simulation
+from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section
 from quadruped_sim.physics.terrain import named_terrain
 
 UPRIGHT = Quaternion(w=1.0)
@@ -91,12 +91,6 @@ def test_errors_do_not_count_while_a_new_command_settles_or_outside_the_course()
         score.update(odometry(), 0.01 * tick, FORWARD, 0.01 * tick)
         score.update(odometry(), 0.01 * tick, STANDSTILL, 0.0)
     assert np.isnan(score.tracking_error).all()
-
-
-def test_a_slow_simulation_is_reported_and_one_on_time_is_not():
-    assert slow_simulation({"slowest_factor": "0.99", "wanted_real_time_factor": "1.0"}) is None
-    assert slow_simulation({}) is None
-    assert "0.70" in (slow_simulation({"slowest_factor": "0.7", "wanted_real_time_factor": "1.0"}) or "")
 
 
 def test_the_demo_of_a_robot_that_does_not_walk_fails(start, client):

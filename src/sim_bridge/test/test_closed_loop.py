@@ -101,7 +101,7 @@ def test_in_the_hard_demo_the_robot_is_pushed_over_gets_up_and_walks_on_though_i
     time.sleep(1.5)  # longer than a loop in real time may be late
     os.kill(controller, signal.SIGCONT)
     assert program.wait(PATIENCE) == 0, program.output
-    assert all(words in program.output for words in ("pushed over", "recovering", "in lockstep"))
+    assert all(words in program.output for words in ("pushed over", "recovering", "lockstep from now on"))
     assert program.survivors() == {}
 
 

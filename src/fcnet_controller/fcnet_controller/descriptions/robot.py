@@ -9,7 +9,6 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -145,7 +144,6 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
     actions += launch.monitor(robot, bridge="" if backend == "mujoco" else f"{robot}_bridge")
     if course:
         demo = {
-            "status_terminal": os.ttyname(sys.stdout.fileno()) if sys.stdout.isatty() else "",
             "course": course,
             "simulator": SIMULATOR if backend == "mujoco" else BOARD,
             "bridge": "" if backend == "mujoco" else f"{robot}_bridge",
