@@ -11,7 +11,6 @@ from fcnet_core.errors import ParameterError
 from fcnet_ros.parameters import (
     declare_fixed_parameters,
     declare_parameters,
-    default_parameters,
     parameter,
     read_parameters,
     refuse_fixed,
@@ -49,16 +48,6 @@ def test_the_clock_of_a_configured_node_stays():
     change = Parameter("use_sim_time", value=True)
     result = refuse_fixed(Settings, [change])
     assert not result.successful and "use_sim_time is read when the node is configured" in result.reason
-
-
-def test_the_defaults_are_named_as_ros_names_them():
-    assert default_parameters(Settings) == {
-        "robot": "aliengo",
-        "rate": 50.0,
-        "network.port": 8007,
-        "transport": "wire",
-        "speed": 0.5,
-    }
 
 
 def test_ros_knows_description_range_and_choices(settings_node):

@@ -135,13 +135,10 @@ def test_a_signal_that_comes_while_a_stop_is_requested_does_not_wait_for_ever(st
     assert start(work=FLOOD).wait(PATIENCE) == 5
 
 
-def test_a_refusal_is_a_sentence_and_exit_code_2(start):
+def test_a_refusal_is_a_sentence_and_exit_code_2_and_an_error_at_work_keeps_its_traceback(start):
     program = start(make="raise ValueError('there is no such robot')")
     assert program.wait(PATIENCE) == 2
     assert program.output == "older: there is no such robot\n"
-
-
-def test_an_error_at_work_keeps_its_traceback(start):
     program = start(work="raise ValueError('a defect')")
     assert program.wait(PATIENCE) == 1
     assert "Traceback" in program.output

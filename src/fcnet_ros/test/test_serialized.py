@@ -18,7 +18,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.observation import LABEL, SIZE
 from fcnet_core.robot import load_robot
-from fcnet_ros.serialized import MAX_NAMES, MAX_SIZE, NamesReader, seconds
+from fcnet_ros.serialized import MAX_NAMES, MAX_SIZE, NamesReader
 from fcnet_ros.state_messages import JointsBuffer, imu_buffer, read_imu, read_joints
 from fcnet_ros.targets import TargetReader, TrajectoryBuffer, numbers_buffer
 
@@ -153,7 +153,3 @@ def test_damaged_messages_are_refused_or_read_and_raise_nothing_else(data):
             read(content)
         except (MessageError, RefusedCommandError):
             continue
-
-
-def test_seconds_of_a_stamp_are_those_of_its_fields():
-    assert seconds(STAMP) == SECOND + 1e-9 * NANOSECOND

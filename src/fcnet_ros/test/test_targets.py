@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import socket
 import time
@@ -14,17 +13,16 @@ from ros_harness import wait_until
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
-from fcnet_core.names import JOINT_TRAJECTORY, SECOND
+from fcnet_core.names import SECOND
 from fcnet_core.robot import load_robot
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
-from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
+from fcnet_ros.publisher_identity import gid_of, is_own
 from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer
 
 JOINTS = load_robot("aliengo").joint_names
 
 POSE = np.linspace(-0.5, 0.5, 12)
 OTHER_USER = 65534
-counter = itertools.count()
 
 
 def message(stamp, target=POSE):
@@ -192,15 +190,6 @@ def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
     assert local.take() is None
     for one in (*publishers, *senders):
         one.close()
-
-
-def test_the_text_of_a_publisher_that_is_heard_stays_however_many_others_come(node, monkeypatch):
-    names = PublisherNames(node, JOINT_TRAJECTORY.name)
-    monkeypatch.setattr(names, "_name", lambda gid: f"name-{next(counter)}")
-    own = names.text(b"own")
-    for stranger in range(3 * MAX_PUBLISHERS):
-        names.text(stranger.to_bytes(4, "little"))
-        assert names.text(b"own") == own
 
 
 @pytest.mark.parametrize("packet", [b"", b"T", b"G", b"x" * 60_000, b"H" + bytes(3), b"T" + message(1)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,7 +13,6 @@ import numpy as np
 import pytest
 from made_robots import BIPED
 from msgspec import structs
-from nav_msgs.msg import Odometry
 from rclpy.qos import QoSProfile
 from ros_harness import TIMEOUT, wait_until
 from std_msgs.msg import String
@@ -20,7 +20,7 @@ from std_msgs.msg import String
 from fcnet_core.names import CONTROLLER, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
-from fcnet_ros.ground_truth import OdomPublisher, trunk_transform
+from fcnet_ros.ground_truth import OdomPublisher
 from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.state_messages import StateBuffer, StatePublisher, StateReceiver
 from fcnet_ros.topics import LATCHED, TF, TOPICS, PolledSubscription, Topic, publish_description
@@ -117,22 +117,16 @@ def test_a_receiver_waits_for_a_state_that_is_younger_than_its_deadline(node, in
     assert buffer.received < since
 
 
-def test_the_transform_of_odom_is_its_pose_between_the_same_frames_at_the_same_time():
-    odom = Odometry(child_frame_id="base_link")
-    odom.header.frame_id, odom.header.stamp.sec = "odom", 7
-    odom.pose.pose.position.x, odom.pose.pose.orientation.z = 1.5, 0.6
-    moved = trunk_transform(odom)
-    assert (moved.header, moved.child_frame_id) == (odom.header, "base_link")
-    assert (moved.transform.translation.x, moved.transform.rotation) == (1.5, odom.pose.pose.orientation)
-
-
-def test_odom_comes_with_fifty_transforms_a_second(node, monkeypatch):
+def test_odom_comes_with_fifty_transforms_a_second_of_the_same_pose_and_frames(node, monkeypatch):
     """Of a stand-in for tf2_msgs, which only a ROS distribution has."""
-    stamps = []
-    publisher = SimpleNamespace(publish=lambda message: stamps.append(message.transforms[0].header.stamp.nanosec))
+    sent = []
+    publisher = SimpleNamespace(publish=lambda message: sent.append(deepcopy(message.transforms[0])))
     tf = SimpleNamespace(kind=SimpleNamespace, publisher=lambda _node: publisher)
     monkeypatch.setattr("fcnet_ros.ground_truth.TF", tf)
-    odom, trunk = OdomPublisher(node), TrunkPose(np.zeros(3), np.array([0.0, 0.0, 0.0, 1.0]), *np.zeros((2, 3)))
+    place, turned = np.array([1.5, 0.0, 0.0]), np.array([0.0, 0.0, 0.6, 0.8])
+    odom, trunk = OdomPublisher(node), TrunkPose(place, turned, *np.zeros((2, 3)))
     for step in range(250):
         odom.publish(trunk, step * 4_000_000 + 10**9)
-    assert stamps == list(range(0, 10**9, 20_000_000))
+    assert [one.header.stamp.nanosec for one in sent] == list(range(0, 10**9, 20_000_000))
+    assert (sent[0].header.frame_id, sent[0].child_frame_id) == ("odom", "base_link")
+    assert (sent[0].transform.translation.x, sent[0].transform.rotation.z) == (1.5, 0.6)

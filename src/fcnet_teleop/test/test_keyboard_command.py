@@ -67,21 +67,14 @@ def test_an_untouched_keyboard_publishes_nothing(command):
     assert not has_velocity(command, 10.0)
 
 
-def test_a_velocity_is_published_until_a_second_after_it_has_become_zero(command):
+def test_a_velocity_is_published_until_a_second_after_it_has_become_zero_and_a_pose_for_a_second(command):
     press(command, "w", now=10.0)
     assert has_velocity(command, 60.0)
     assert not has_pose(command, 10.0)
-    press(command, "space", now=70.0)
-    assert has_velocity(command, 70.9)
-    assert not has_velocity(command, 71.1)
-
-
-def test_a_pose_is_published_for_a_second_and_a_velocity_of_zero_as_long(command):
-    press(command, "f", now=10.0)
-    assert has_pose(command, 10.9)
-    assert has_velocity(command, 10.9)
-    assert not has_pose(command, 11.1)
-    assert not has_velocity(command, 11.1)
+    press(command, "space", "f", now=70.0)
+    for is_published in (has_velocity, has_pose):
+        assert is_published(command, 70.9)
+        assert not is_published(command, 71.1)
 
 
 def test_the_help_names_every_key_and_both_ways_of_a_pair():

@@ -164,11 +164,6 @@ def decode(content):
     return msgspec.json.decode(json.dumps(content), type=PageCommand)
 
 
-def test_a_command_is_read_from_json():
-    assert decode(COMMAND) == PageCommand("one", 1, 0.0, (0.1, 0.0, 0.0), None)
-    assert decode({**COMMAND, "pose": [0, 0.1, 0]}).pose == (0.0, 0.1, 0.0)
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -34,6 +34,8 @@ from sim_bridge.simulation import TerrainPublisher, Viewer, push
 from unitree_lowlevel.codec import GENERATIONS, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
 
+CYCLES_PER_ODOM = 10  # 50 Hz
+
 
 class MujocoPhysics:
     """The simulated robot behind the board, see BoardPhysics. Foot forces are in N; the vendor's unit is unknown.
@@ -81,13 +83,11 @@ class MujocoBoard(Node):
             self._physics,
             (settings.address, settings.port),
             faults=settings.faults,
-            free_running=settings.free_running,
             command_timeout=settings.command_timeout or None,
             seed=settings.seed,
         )
         self._time_lost = 0.0
         self._odom = OdomPublisher(self)
-        self._cycles_per_odom = max(1, round(1.0 / (settings.odom_rate * PERIOD)))
         TerrainPublisher(self, self._body.terrain, self._trunk_pose)
         self._health = HealthPublisher(self, SIMULATION)
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
@@ -105,7 +105,7 @@ class MujocoBoard(Node):
         while not stop.is_set() and not spinning.done():
             self._board.cycle()
             cycle += 1
-            if cycle % self._cycles_per_odom == 0:
+            if cycle % CYCLES_PER_ODOM == 0:
                 self._odom.publish(self._body.ground_truth(), self.get_clock().now().nanoseconds)
             if cycle % round(HEALTH_PERIOD / PERIOD) == 0:
                 self._report()

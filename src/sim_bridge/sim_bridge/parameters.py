@@ -134,11 +134,9 @@ class BoardParameters(SimulationParameters, RecorderParameters):
     address: str = parameter("127.0.0.1", "address to listen at")
     port: int = parameter(8007, "UDP port to listen at, 0 for a free one", (0, 65535))
     generation: str = parameter("gen33", "wire format", choices=tuple(GENERATIONS))
-    free_running: bool = parameter(True, "send 500 states a second; otherwise one for each command")
     command_timeout: float = parameter(
         0.0, "time [s] without a command after which motors are damped, 0 for never", (0.0, 10.0)
     )
-    odom_rate: float = parameter(50.0, "rate of odom [Hz]", (1.0, 500.0))
     delay: float = _line_fault("delay")
     jitter: float = _line_fault("jitter")
     loss: float = _line_fault("loss")

@@ -17,12 +17,6 @@ def commands_seen(bench):
     return np.array([observation[54:70] for observation in bench.policy.observations])
 
 
-def test_a_passive_robot_is_damped(bench):
-    bench.run(0.2)
-    assert bench.sent == [None] * len(bench.sent)
-    assert not bench.policy.observations
-
-
 def test_targets_stay_within_limits_and_slew_from_lying_to_walking(bench, robot):
     bench.walk().run(2.0, vx=0.5)
     sent = np.array([target for target in bench.sent if target is not None])
