@@ -1,9 +1,10 @@
-"""A robot, a small random policy that holds the legs near the stand pose, and real controller processes."""
+"""A robot, a small policy that holds the legs near the stand pose, and real controller processes."""
 
 import sys
 
 import numpy as np
 import pytest
+from made_robots import small_model
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_fixtures import domain as domain
 from ros_fixtures import launch as launch
@@ -12,36 +13,18 @@ from ros_fixtures import robot as robot
 from ros_fixtures import run as run
 from ros_harness import IdealRobot, ros_arguments
 
-from fcnet_core.learning.config import example_config
-from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
+from fcnet_core.model_file import save_model
 from fcnet_core.names import CONTROLLER
-from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 from fcnet_ros.topics import MODE
 
-SHAPE = example_config(FCNetConfig, layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
 LONGEST_STATE_TIMEOUT = 1.0  # [s]
 EVERY_MODE = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 
 
-def random_model(robot, seed=0):
-    rng = np.random.default_rng(seed)
-    weights = {name: rng.normal(0, 0.3, shape).astype(np.float32) for name, shape in SHAPE.weight_shapes().items()}
-    return PolicyModel(
-        card=card_for_robot(robot, SHAPE),
-        weights=weights,
-        scales={
-            "observation_mean": np.zeros(70, np.float32),
-            "observation_std": np.ones(70, np.float32),
-            "action_mean": robot.stand_pose.astype(np.float32),
-            "action_scale": np.full(12, 0.05, np.float32),
-        },
-    )
-
-
 @pytest.fixture(scope="session")
 def model(robot):
-    return random_model(robot)
+    return small_model(robot)
 
 
 @pytest.fixture(scope="session")
@@ -54,7 +37,7 @@ def model_path(model, tmp_path_factory):
 @pytest.fixture(scope="session")
 def a1_model_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "a1.safetensors"
-    save_model(random_model(load_robot("a1")), path)
+    save_model(small_model(load_robot("a1")), path)
     return path
 
 

@@ -101,35 +101,22 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     assert gains["kd"] == dict.fromkeys(robot.joints, robot.gains.kd)
     time.sleep(1.0)
     assert bench.modes == [Mode.PASSIVE]
-    bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
-    bench.until_mode(Mode.STANDING)
 
-    robot_fault.publish(String(data="temperature: FR_calf_joint has 95 deg C"))
-    bench.until_mode(Mode.FAULT)
-    refused = bench.call("controller/reset")
-    assert not refused.success
-    assert "FR_calf_joint has 95 deg C" in refused.message
-    robot_fault.publish(String(data=""))
-    bench.until(lambda: bench.call("controller/reset").success, "reset")
-    bench.until_mode(Mode.PASSIVE)
-
-    bench.until(lambda: bench.call("controller/stand_up").success, "standing up")
-    bench.until_mode(Mode.STANDING)
-    refusal = TARGET_REFUSAL.publisher(bench.node)
-    refusal.publish(String(data="a damp must come first"))
-    bench.until_mode(Mode.FAULT)
-    bench.until(lambda: "a damp must come first" in bench.health.get("fault", ""), "the reason")
-    refusal.publish(String(data=""))
-    bench.until(lambda: bench.call("controller/reset").success, "reset")
-    bench.node.destroy_publisher(robot_fault)
-
-    owner = TARGET_OWNER.publisher(bench.node)
-    owner.publish(String(data=f"/other {bytes(16).hex()}"))
-
-    def stand_up():  # a request that precedes the message about the owner ends in fault
+    def stand_up():  # a request that precedes the bridge's message ends in fault
         bench.call("controller/reset")
         return bench.call("controller/stand_up")
 
+    refusal, owner = TARGET_REFUSAL.publisher(bench.node), TARGET_OWNER.publisher(bench.node)
+    for publisher, reason in ((robot_fault, "FR_calf_joint has 95 deg C"), (refusal, "a damp must come first")):
+        bench.until(lambda: stand_up().success, "standing up")
+        bench.until_mode(Mode.STANDING)
+        publisher.publish(String(data=reason))
+        bench.until_mode(Mode.FAULT)
+        bench.until(lambda reason=reason: reason in bench.health.get("fault", ""), "the reason")
+        assert publisher is refusal or reason in bench.call("controller/reset").message
+        publisher.publish(String(data=""))
+
+    owner.publish(String(data=f"/other {bytes(16).hex()}"))
     bench.until(lambda: "/other" in stand_up().message, "a refusal")
     (own,) = (
         bytes(info.endpoint_gid)[:16]
@@ -142,8 +129,8 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     owner.publish(String(data=f"/other {bytes(16).hex()}"))
     bench.until_mode(Mode.FAULT)
     bench.until(lambda: "/other" in bench.health.get("fault", ""), "the reason")
-    bench.node.destroy_publisher(owner)
-    bench.node.destroy_publisher(refusal)
+    for publisher in (robot_fault, refusal, owner):
+        bench.node.destroy_publisher(publisher)
     assert program.end() == 0, program.output
 
 

@@ -249,28 +249,6 @@ def test_a_stop_is_repeated_until_a_controller_that_comes_later_has_confirmed_it
     wait_until(lambda: "done: controller/emergency_stop" in monitor.status["responses"], "the response")
 
 
-def test_a_recording_is_only_watched(monitor, start, client):
-    """Counts no publishers: those of a monitor that ended earlier vanish at any time."""
-
-    def endpoints(find, topic):
-        return {tuple(endpoint.endpoint_gid) for endpoint in find(topic)}
-
-    def commanding():
-        return endpoints(client.node.get_publishers_info_by_topic, "monitor/cmd_vel")
-
-    def watching():  # a monitor subscribes to the terrain last of all
-        return endpoints(client.node.get_subscriptions_info_by_topic, TERRAIN.name)
-
-    wait_until(commanding, "the other monitor's publisher")
-    commanded, watched = commanding(), watching()
-    program, page = open_monitor(start, watch_only=True)
-    wait_until(lambda: watching() - watched, "the new monitor's subscription")
-    for path, content in (("/stop", None), ("/request/stand_up", None), ("/command", {})):
-        page.post(path, content, status=403)
-    assert commanding() <= commanded
-    assert program.end() == 0
-
-
 def test_beyond_this_computer_a_link_with_a_token_is_printed(start):
     program = start(MONITOR, port=0, host="0.0.0.0")
     wait_until(lambda: "everybody who has the link" in program.output, "the warning")

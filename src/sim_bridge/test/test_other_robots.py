@@ -7,14 +7,12 @@ from urllib.request import urlopen
 
 import numpy as np
 import pytest
-from made_robots import BIPED
+from made_robots import BIPED, small_model
 from ros_harness import Client, ros_arguments
 from trajectory_msgs.msg import JointTrajectory
 
-from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
+from fcnet_core.model_file import save_model
 from fcnet_core.names import Mode
-from fcnet_core.observation import velocity_interface
-from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.read_run import read_run
@@ -31,19 +29,7 @@ def biped():
 @pytest.fixture
 def policy(biped, tmp_path):
     """A policy that holds the stand pose."""
-    joints = len(biped.joint_names)
-    (inputs,) = velocity_interface(biped).shapes["observation"]
-    size = {"observation": inputs, "action": joints}
-    config = FCNetConfig(**size, layers=2, modes=3, hidden=16, decoder_hidden=8, window=16)
-    card = card_for_robot(biped, config, control_rate=RATE)
-    weights = {name: np.zeros(shape, np.float32) for name, shape in config.weight_shapes().items()}
-    scales = {
-        "observation_mean": np.zeros(inputs, np.float32),
-        "observation_std": np.ones(inputs, np.float32),
-        "action_mean": biped.stand_pose.astype(np.float32),
-        "action_scale": np.full(joints, 0.05, np.float32),
-    }
-    save_model(PolicyModel(card=card, weights=weights, scales=scales), tmp_path / "biped.safetensors")
+    save_model(small_model(biped, RATE, spread=0.0), tmp_path / "biped.safetensors")
     return tmp_path / "biped.safetensors"
 
 

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
+from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.observation import velocity_interface
+from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.robot import Robot, load_robot
 
 FOLDER = Path(__file__).parent / "robots"
@@ -13,3 +18,19 @@ BIPED, TAILED = FOLDER / "biped.yaml", FOLDER / "tailed.yaml"
 def every_robot() -> list[Robot]:
     """The robots of the suite and these."""
     return [load_robot(name) for name in ("aliengo", "a1", BIPED, TAILED)]
+
+
+def small_model(robot: Robot, rate: float = 50.0, spread: float = 0.3) -> PolicyModel:
+    """A small FCNet with random weights of this standard deviation, which keeps the joints near the stand pose."""
+    rng, joints = np.random.default_rng(0), len(robot.joint_names)
+    (inputs,) = velocity_interface(robot).shapes["observation"]
+    shape = {"layers": 2, "modes": 3, "hidden": 16, "decoder_hidden": 8, "window": 16}
+    config = FCNetConfig(observation=inputs, action=joints, **shape)
+    weights = {name: rng.normal(0, spread, size).astype(np.float32) for name, size in config.weight_shapes().items()}
+    scales = {
+        "observation_mean": np.zeros(inputs, np.float32),
+        "observation_std": np.ones(inputs, np.float32),
+        "action_mean": robot.stand_pose.astype(np.float32),
+        "action_scale": np.full(joints, 0.05, np.float32),
+    }
+    return PolicyModel(card_for_robot(robot, config, control_rate=rate), weights, scales)
