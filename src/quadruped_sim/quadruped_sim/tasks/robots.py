@@ -50,6 +50,7 @@ class TaskRobots:
         self._push, self._rng = task.push if push is None else push, np.random.default_rng([seed, 4])
         self._privileged = Privileged(task, robot, batch, critic=True) if privileged else None
         self._noise, self._clip = task.noise_levels(interface), next(iter(interface.inputs.values())).clip
+        self._true: TrueState | None = None  # that of the last step, until robots restart
         self._lies = task.start == "lying"
         self._start(np.ones(batch, dtype=bool))
         self.observe()
@@ -81,7 +82,8 @@ class TaskRobots:
         targets = (requested, rollout.send(requested, record=True), rollout.limiter.previous)
         if self._push:
             simulation.push_randomly(self._rng.random(simulation.batch) < simulation.period / PUSH_INTERVAL, self._push)
-        rewards, ends = self.rewards(View(simulation, simulation.state(), *period, *targets, rollout.recorded))
+        self._true = view = View(simulation, simulation.state(), *period, *targets, rollout.recorded)
+        rewards, ends = self.rewards(view)
         ends |= simulation.time < started  # MuJoCo resets a robot whose motion diverges
         return np.where(moves, rewards, 0.0), ends & moves
 
@@ -92,6 +94,7 @@ class TaskRobots:
     def restart(self, mask: Mask) -> None:
         """Replace the robots in `mask` (B,)."""
         if mask.any():
+            self._true = None
             self.simulation.redraw(mask)
             self.rollout.restart(mask)
             self.rewards.reset(mask)
@@ -111,7 +114,7 @@ class TaskRobots:
 
     def _look(self) -> Single:
         if self._privileged:
-            true = TrueState(self.simulation, self.seen.state)
+            true = self._true or TrueState(self.simulation, self.seen.state)
             return self._privileged.observe(true, self.rollout.shaper, self.rollout.limiter)
         if self._noise is None:
             return self.rollout.sense(self.seen)
