@@ -313,7 +313,7 @@ def noise_by_entry(
     """Return the standard deviation of each element of the arrays with noise, from those of their named parts, in units
     of the parts' signals.
     """
-    if noise == SENSOR_NOISE and interface is not None:  # those that the interface has
+    if noise == SENSOR_NOISE and interface is not None:  # of the parts that the interface has
         has = {part_name(part) for spec in interface.spec.values() for part in spec.parts}
         noise = {part: value for part, value in (noise | UNTURNED_NOISE).items() if part in has}
     deviations: dict[str, Single] = {}

@@ -29,6 +29,7 @@ from fcnet_core.rotation import projected_gravity
 
 Signals = Mapping[str, npt.NDArray[Any]] | MeasuredState  # by name, or with the four signals of a robot as attributes
 NOTHING: Array = np.empty(0)
+TURN = 2 * np.pi  # [rad]
 
 
 class Known(NamedTuple):
@@ -60,6 +61,7 @@ class ObservationBuilder:
     ) -> None:
         self.interface = interface
         self._lead = () if batch is None else (batch,)
+        self._has_past = interface.has_past
         rows = interface.rows(interface.joints if joints is None else joints)
         self._rows = None if joints is None or rows == list(range(len(joints))) else rows
         self.steps: Rows = np.zeros(self._lead, np.int64)  # since the reset
@@ -90,10 +92,10 @@ class ObservationBuilder:
 
     def advance(self) -> None:
         """Take the observation built last for a step of the policy: its values become past."""
-        if self._next:
+        if self._has_past:
             self._memory.update(self._next)
             self._next.clear()
-        self.steps += 1
+            self.steps += 1
 
     def _input(self, name: str, seen: Input) -> Callable[[Mapping[str, Any], Known], Any]:
         """Return a function that builds one input."""
@@ -211,7 +213,7 @@ class ObservationBuilder:
         if term.form == "sin_cos":
 
             def sin_cos(_: Mapping[str, Any], known: Known) -> Array:
-                angle = 2 * np.pi * (self.steps + 1 - term.lag) * period / (term.period or 1.0)
+                angle = TURN * (self.steps + 1 - term.lag) * period / (term.period or 1.0)
                 return np.stack([np.sin(angle), np.cos(angle)], axis=-1)
 
             return sin_cos
@@ -223,9 +225,7 @@ class ObservationBuilder:
             before = self._memory[key]
             self._next[key] = moved = (before + frequency(values, known)[..., 0] * period) % 1.0
             phase = before if term.lag else moved
-            return np.stack(
-                [np.sin(2 * np.pi * (phase + offset(values, known).sum(-1))) for offset in offsets], axis=-1
-            )
+            return np.stack([np.sin(TURN * (phase + offset(values, known).sum(-1))) for offset in offsets], axis=-1)
 
         return foot_sines
 
@@ -262,9 +262,11 @@ def _constant(size: int, value: float) -> Read:
 
 def _gait(_: Mapping[str, Any], known: Known) -> Array:
     """Return sine and cosine of the gait's phase, and 1 while the clock moves (..., 3)."""
-    angle = 2 * np.pi * known.phase
-    entries = np.empty((*np.shape(angle), 3))
-    entries[..., 0], entries[..., 1], entries[..., 2] = np.sin(angle), np.cos(angle), known.walking
+    angle = TURN * known.phase
+    if np.ndim(angle):
+        return np.stack([np.sin(angle), np.cos(angle), known.walking], axis=-1)
+    entries = np.empty(3)
+    entries[0], entries[1], entries[2] = np.sin(angle), np.cos(angle), known.walking
     return entries
 
 
