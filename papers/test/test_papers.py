@@ -27,7 +27,7 @@ from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
-from papers.body_transformer import sparse_attention, walk_study
+from papers.body_transformer import walk_study
 from papers.body_transformer.walk_network import Networks, walk_graph
 from papers.fcnet import step_sweeps, study, train_steps
 from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
@@ -110,14 +110,11 @@ def figures(path: Path) -> list[float]:
         ("fcnet.published_step", PACE),
         ("fcnet.train_steps", ("--windows", 8, "--bf16", "--rounds", 1)),
         ("body_transformer.attention", (BODY_TRANSFORMER, BAG, "--steps", 200)),
-        ("body_transformer.sparse_attention", PACE),
     ],
 )
 def test_a_script_gives_finite_figures_and_a_picture(script, monkeypatch, tmp_path, name, arguments) -> None:
     monkeypatch.setattr(train_steps, "PERIODS", 16)
     monkeypatch.setattr(step_sweeps, "TRIAL", Pace(1, 1))
-    monkeypatch.setattr(sparse_attention, "SIZES", (4, 8))
-    monkeypatch.setattr(sparse_attention, "SIZES_OF_SPARSITIES", (5,))
     outputs = ["--json", tmp_path / "table.json"]
     draws = name not in ("fcnet.train_steps", "fcnet.published_step")
     if draws:
