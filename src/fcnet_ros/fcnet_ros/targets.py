@@ -255,7 +255,7 @@ class TargetPublisher:
 
     joint_names: the order of the N joints. With a local sender it sends the same message there too: the robot follows
     that one, and the topic is for observers. For recordings it publishes ~/policy_step: the inputs of a step of the
-    policy (fcnet_core/observation.py). For one thread at a time.
+    policy (fcnet_core/observation). For one thread at a time.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class JointLimiter:
     """Clips position targets to the robot's limits, limits their rate and replaces NaN; the last stage of every target.
 
     batch: number of robots, the leading axis of all arrays; None for one robot without that axis. last, previous: the
-    targets sent last and those sent before (..., 12) [rad].
+    targets sent last and those sent before (..., N) [rad].
     """
 
     def __init__(self, robot: Robot, period: float, batch: int | None = None) -> None:
@@ -43,13 +43,13 @@ class JointLimiter:
         self.start(robot.rest_pose if batch is None else np.tile(robot.rest_pose, (batch, 1)))
 
     def start(self, position: npt.ArrayLike, mask: Mask | None = None) -> None:
-        """Start at joint positions (..., 12) [rad], clipped to the limits; mask (batch,): these robots only."""
+        """Start at joint positions (..., N) [rad], clipped to the limits; mask (batch,): these robots only."""
         start = self.within_limits(position)
         self.previous: Array = start if mask is None else np.where(mask[:, None], start, self.previous)
         self.last: Array = start if mask is None else np.where(mask[:, None], start, self.last)
 
     def limit(self, target: npt.ArrayLike) -> Array:
-        """Return the targets (..., 12) [rad] to send in this period; NaN becomes the last target."""
+        """Return the targets (..., N) [rad] to send in this period; NaN becomes the last target."""
         requested = np.asarray(target, dtype=np.float64)
         requested = np.where(np.isnan(requested), self.last, requested)
         slewed = np.minimum(np.maximum(requested, self.last - self._step), self.last + self._step)
@@ -57,7 +57,7 @@ class JointLimiter:
         return self.last
 
     def within_limits(self, target: npt.ArrayLike) -> Array:
-        """Return targets (..., 12) [rad] clipped to the joint limits."""
+        """Return targets (..., N) [rad] clipped to the joint limits."""
         return np.minimum(np.maximum(np.asarray(target, dtype=np.float64), self._lower), self._upper)
 
 

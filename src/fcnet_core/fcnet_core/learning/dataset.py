@@ -5,8 +5,8 @@
     FOLDER/shard-00000/first.npy        (S, T) bool, True at the first step of an episode
     FOLDER/shard-00000/job.json         how the shard was made
 
-The manifest names the arrays of a step (ArraySpec by name). Every dataset has `action`, the labels. A quadruped's
-dataset also has `observation` (70,) of observation.py; others may have `reward`, `return`, `terminal` or images.
+The manifest names the arrays of a step (ArraySpec by name). Every dataset has `action`, the labels. A walking robot's
+dataset also has `observation`, the terms of its interface; others may have `reward`, `return`, `terminal` or images.
 Folders of format 1 are from quadrupeds.
 
 Plain .npy files: every tool reads them, and any part is at a known offset. A shard is written under a temporary name
