@@ -169,7 +169,7 @@ class PolledSubscription:
 
     A callback for each message would run in an executor's thread and compete for the GIL with a real-time loop; 500
     states a second would cost a third of a core. So no executor handles this subscription: the middleware keeps the
-    newest messages. raw: return serialised bytes of any size; otherwise messages over the topic's limit are dropped.
+    newest messages. raw: return serialised bytes. Messages over the topic's limit are dropped.
     """
 
     def __init__(self, node: Node, topic: Topic, raw: bool = False) -> None:
@@ -185,9 +185,9 @@ class PolledSubscription:
         if taken is None:
             return None
         message, info = taken
+        if len(message) > self._topic.limit:
+            return None
         if not self._raw:
-            if len(message) > self._topic.limit:
-                return None
             message = deserialize_message(message, self._topic.kind)
         age = (time.time_ns() - info["received_timestamp"]) * 1e-9  # the middleware stamps in wall-clock time
         return message, time.monotonic() - max(age, 0.0)
@@ -206,14 +206,13 @@ class NewestMessage:
 
     def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None], raw: bool = False) -> None:
         self._subscription = PolledSubscription(node, replace(topic, requested=NEWEST), raw=True)
-        self._kind, self._limit = None if raw else topic.kind, topic.limit
-        self._store = store
+        self._kind, self._store = None if raw else topic.kind, store
         self.received = NEVER
         self._content: bytes | None = None
 
     def store(self, since: float) -> bool:
         """Decode and store the newest message if it was received after `since`; return whether it was."""
-        if (taken := self._subscription.take()) is not None and len(taken[0]) <= self._limit:
+        if (taken := self._subscription.take()) is not None:
             self._content, self.received = taken
         if self.received < since:
             return False
@@ -251,17 +250,15 @@ def create_request_services(
         return response
 
     def respond_to_stop(message: Any, response: Any) -> Any:
-        assert emergency_stop is not None
-        return respond(partial(_stop, emergency_stop, message.data), message, response)
+        def stop() -> str:
+            if not message.data or emergency_stop is None:
+                raise ValueError(STILL_STOPPED)
+            emergency_stop()
+            return STOPPED
+
+        return respond(stop, message, response)
 
     for name, request in requests.items():
         node.create_service(Trigger, f"~/{name}", partial(respond, request))
     if emergency_stop is not None:
         node.create_service(SetBool, f"~/{Request.EMERGENCY_STOP.value}", respond_to_stop)
-
-
-def _stop(emergency_stop: Callable[[], None], wanted: bool) -> str:
-    if not wanted:
-        raise ValueError(STILL_STOPPED)
-    emergency_stop()
-    return STOPPED

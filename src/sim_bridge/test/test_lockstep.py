@@ -27,20 +27,16 @@ def test_time_waits_for_the_first_answer_and_for_one_in_every_period():
     assert not lockstep.waits(SECOND + PERIOD)
 
 
-def test_while_real_time_is_reached_time_waits_for_answers_that_are_late():
-    lockstep = Lockstep("auto", 0.02, 60.0)
+def test_while_real_time_is_reached_time_waits_for_answers_that_are_late_and_without_lockstep_never():
+    lockstep, never = Lockstep("auto", 0.02, 60.0), Lockstep("never", 0.02, 60.0)
     lockstep.answer(SECOND)
     assert not lockstep.waits(SECOND + PERIOD)
     assert lockstep.waits(SECOND + 2 * PERIOD)
+    assert not never.waits(100 * SECOND)
     assert lockstep.engage()
     assert lockstep.waits(SECOND + PERIOD)
     assert not lockstep.engage()
-
-
-def test_without_lockstep_time_never_waits():
-    lockstep = Lockstep("never", 0.02, 60.0)
-    assert not lockstep.waits(100 * SECOND)
-    assert not lockstep.engage()
+    assert not never.engage()
 
 
 def test_waiting_ends_with_a_sentence():

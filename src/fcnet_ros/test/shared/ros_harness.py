@@ -70,12 +70,6 @@ def own_domain() -> Iterator[int]:
     raise RuntimeError("all of the ROS domains 1 to 100 are in use by other tests")
 
 
-def environment_of(domain: int, mark: str) -> dict[str, str]:
-    """The environment variables of a test's processes in a ROS domain."""
-    limits = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-    return limits | {"OMP_NUM_THREADS": "1", MARK: mark}
-
-
 def marked_processes(mark: str) -> dict[int, str]:
     """Processes with this mark that are still alive: process id and command line."""
     found = {}
@@ -104,7 +98,8 @@ class Process:
         echo: TextIO | None = None,
     ) -> None:
         self._mark = uuid.uuid4().hex
-        variables = environment_of(domain, self._mark) | dict(environment or {})
+        variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+        variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark, **(environment or {})}
         self.process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
