@@ -17,13 +17,6 @@ def commands_seen(bench):
     return np.array([observation[54:70] for observation in bench.policy.observations])
 
 
-def test_targets_stay_within_limits_and_slew_from_lying_to_walking(bench, robot):
-    bench.walk().run(2.0, vx=0.5)
-    sent = np.array([target for target in bench.sent if target is not None])
-    assert ((robot.lower <= sent) & (sent <= robot.upper)).all()
-    assert np.abs(np.diff(sent, axis=0)).max() <= robot.safety.max_target_rate * bench.period + 1e-9
-
-
 def without_a_state(bench):
     bench.silent = True
 
@@ -62,14 +55,6 @@ def test_the_policy_sees_the_command_and_the_last_target(bench):
     assert commands_seen(bench)[-1][0] == pytest.approx(0.5)
     assert commands_seen(bench)[-1][10] == 1.0
     np.testing.assert_allclose(bench.policy.observations[-1][42:54], bench.sent[-2], atol=1e-6)
-
-
-def test_a_stale_command_makes_the_robot_stand_while_it_stays_in_walking_mode(bench):
-    bench.walk().run(1.5, vx=0.5)
-    bench.run(3.0)
-    assert bench.core.mode is Mode.WALKING
-    np.testing.assert_allclose(commands_seen(bench)[-1][:3], 0.0)
-    assert commands_seen(bench)[-1][10] == 0.0
 
 
 def test_a_driver_is_told_how_commands_are_limited(make_bench, model):
