@@ -74,12 +74,13 @@ class PolicyConfig(Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def defaults(cls, interface: PolicyInterface, legs: Legs) -> dict[str, Any]:
         """Return the settings that follow from an interface and the legs of its robot, which has none if there is no
-        robot; by default the sizes of one input vector and of the action. Raises FcnetError for other inputs.
+        robot; by default the sizes of the input vector `observation` and of the action. Raises FcnetError for other
+        inputs.
         """
-        shapes = list(interface.shapes.values())
-        if len(shapes) != 1 or len(shapes[0]) != 1:
-            raise FcnetError(f"this policy type takes one vector, but the interface has inputs of shapes {shapes}")
-        return {"observation": shapes[0][0], "action": interface.outputs["action"]}
+        shapes = interface.shapes
+        if shapes.keys() != {"observation"} or len(shapes["observation"]) != 1:
+            raise FcnetError(f"this policy type takes one vector, observation, but the interface has inputs {shapes}")
+        return {"observation": shapes["observation"][0], "action": interface.outputs["action"]}
 
     def check_robot(self, interface: PolicyInterface, robot: Robot) -> None:
         """Raise FcnetError if the network is for another body; the sizes are those of the interface."""
