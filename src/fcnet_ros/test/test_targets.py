@@ -1,13 +1,16 @@
-"""Which targets are followed: validated by stamp and sender; taken by DDS or from a local socket."""
+"""Which targets are followed: validated by joints, stamp and sender; taken by DDS or from a local socket."""
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import time
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
 from ros_harness import wait_until
 from std_msgs.msg import String
@@ -17,10 +20,11 @@ from fcnet_core.names import SECOND
 from fcnet_core.robot import load_robot
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
 from fcnet_ros.publisher_identity import gid_of, is_own
-from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer
+from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer, joint_targets
 
 JOINTS = load_robot("aliengo").joint_names
 
+THREE, POSITIONS = ("left_knee", "right_knee", "tail"), [0.1, 0.2, 0.3]
 POSE = np.linspace(-0.5, 0.5, 12)
 OTHER_USER = 65534
 
@@ -98,7 +102,7 @@ def until_command(source):
     return taken[-1]
 
 
-def test_targets_by_dds_are_those_of_a_named_publisher(node, validator):
+def test_targets_by_dds_are_those_of_a_named_publisher_and_too_large_ones_are_refused(node, validator):
     source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINTS)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publish(POSE)
@@ -110,11 +114,6 @@ def test_targets_by_dds_are_those_of_a_named_publisher(node, validator):
     assert not is_own(command.source, TargetPublisher(node, JOINTS).identity)
     assert is_own(command.source, b"")  # not known
     assert source.take() is None
-
-
-def test_targets_too_large_by_dds_are_refused_and_the_next_are_followed(node, validator):
-    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINTS)
-    wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publishers[0].publish(message(time.time_ns()) + bytes(1_000_000))
     with pytest.raises(RefusedCommandError, match="bytes"):
         until_command(source)
@@ -233,3 +232,32 @@ def test_a_program_of_another_user_is_refused(node, local):
     wait_until(refused, "a refusal")
     assert f"process {child} of user {OTHER_USER}" in refusals[0]
     assert os.waitpid(child, 0)[1] == 0
+
+
+@given(st.permutations(range(3)))
+def test_joints_are_matched_by_name_in_any_order(order):
+    targets = joint_targets(THREE, [THREE[i] for i in order], [POSITIONS[i] for i in order], [], [])
+    np.testing.assert_array_equal(targets, POSITIONS)
+
+
+def test_velocities_of_zero_alone_mean_damp():
+    assert joint_targets(THREE, THREE, [], [0.0] * 3, []) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "positions", "velocities", "named"),
+    [
+        (THREE[:2], POSITIONS[:2], [], "missing .'tail'."),
+        ((*THREE[:2], "hip"), POSITIONS, [], "unknown .'hip'."),
+        ((*THREE, "tail"), [*POSITIONS, 0.0], [], "twice"),
+        (THREE, POSITIONS[:2], [], "2 positions for 3 joints"),
+        (THREE, [], [], "no positions"),
+        (THREE, POSITIONS, [1.0] * 3, "positions only"),
+        (THREE, [], [math.nan] * 3, "positions only"),
+        (THREE, [*POSITIONS[:2], math.nan], [], "tail"),
+        (THREE, [math.inf, *POSITIONS[1:]], [], "left_knee"),
+    ],
+)
+def test_a_command_that_cannot_be_followed_is_refused(names, positions, velocities, named):
+    with pytest.raises(RefusedCommandError, match=named):
+        joint_targets(THREE, names, positions, velocities, [])

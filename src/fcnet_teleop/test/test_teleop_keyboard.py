@@ -1,4 +1,4 @@
-"""Teleoperation as a process on a pseudo-terminal."""
+"""Teleoperation as a process on a pseudo-terminal, and its status line."""
 
 import os
 import pty
@@ -14,6 +14,7 @@ from ros_harness import TIMEOUT, wait_until
 from std_msgs.msg import String
 
 from fcnet_ros.topics import MODE
+from fcnet_teleop.terminal import StatusDisplay
 
 COMMAND = [sys.executable, "-m", "fcnet_teleop.teleop_keyboard"]
 
@@ -110,3 +111,21 @@ def test_without_a_terminal_or_with_a_file_that_cannot_be_used_it_ends_with_code
         assert not options or str(path) in result.stderr
     os.close(person)
     os.close(program)
+
+
+def test_on_a_terminal_the_status_line_changes_in_place(monkeypatch):
+    master, terminal = pty.openpty()
+    with os.fdopen(terminal, "w") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        StatusDisplay().show("walking")
+        shown = os.read(master, 1000).decode()
+    os.close(master)
+    assert "walking" in shown
+    assert "\n" not in shown
+
+
+def test_elsewhere_the_status_is_a_plain_line_now_and_then(capsys):
+    display = StatusDisplay()
+    for step in range(100):
+        display.show(f"status {step}")
+    assert capsys.readouterr().out == "status 0\n"
