@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import socket
@@ -16,10 +17,10 @@ from ros_harness import wait_until
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
-from fcnet_core.names import SECOND
+from fcnet_core.names import JOINT_TRAJECTORY, SECOND
 from fcnet_core.robot import load_robot
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
-from fcnet_ros.publisher_identity import gid_of, is_own
+from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
 from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer, joint_targets
 
 JOINTS = load_robot("aliengo").joint_names
@@ -189,6 +190,15 @@ def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
     assert local.take() is None
     for one in (*publishers, *senders):
         one.close()
+
+
+def test_the_text_of_a_publisher_that_is_heard_stays_however_many_others_come(node, monkeypatch):
+    names, numbers = PublisherNames(node, JOINT_TRAJECTORY.name), itertools.count()
+    monkeypatch.setattr(names, "_name", lambda gid: f"name-{next(numbers)}")
+    own = names.text(b"own")
+    for stranger in range(3 * MAX_PUBLISHERS):
+        names.text(stranger.to_bytes(4, "little"))
+        assert names.text(b"own") == own
 
 
 @pytest.mark.parametrize("packet", [b"", b"T", b"G", b"x" * 60_000, b"H" + bytes(3), b"T" + message(1)])
