@@ -83,7 +83,6 @@ class MujocoBoard(Node):
             self._physics,
             (settings.address, settings.port),
             faults=settings.faults,
-            command_timeout=settings.command_timeout or None,
             seed=settings.seed,
         )
         self._time_lost = 0.0

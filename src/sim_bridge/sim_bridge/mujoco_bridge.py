@@ -19,7 +19,7 @@ from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import Event, HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
-from fcnet_ros.health import OK, WARN
+from fcnet_ros.health import OK, SLOW, WARN
 from fcnet_ros.targets import JointCommand
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
@@ -28,7 +28,6 @@ from sim_bridge.lockstep import Lockstep
 from sim_bridge.parameters import BridgeParameters
 from sim_bridge.simulation import TerrainPublisher, Viewer, push
 
-SLOW = 0.95  # of the real-time factor requested, below which the simulation is called slow
 WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
 NOT_REACHED = (
     "this computer does not reach real time (factor {factor:.2f} instead of {target:.2f}): lockstep from now on, the "

@@ -134,9 +134,6 @@ class BoardParameters(SimulationParameters, RecorderParameters):
     address: str = parameter("127.0.0.1", "address to listen at")
     port: int = parameter(8007, "UDP port to listen at, 0 for a free one", (0, 65535))
     generation: str = parameter("gen33", "wire format", choices=tuple(GENERATIONS))
-    command_timeout: float = parameter(
-        0.0, "time [s] without a command after which motors are damped, 0 for never", (0.0, 10.0)
-    )
     delay: float = _line_fault("delay")
     jitter: float = _line_fault("jitter")
     loss: float = _line_fault("loss")
