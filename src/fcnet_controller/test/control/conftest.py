@@ -1,5 +1,7 @@
 """A controller with an ideal robot, in simulated time and without a node."""
 
+import math
+
 import numpy as np
 import pytest
 from rclpy.serialization import serialize_message
@@ -75,6 +77,21 @@ class Bench:
                 self.position = target.copy()
             if self.blocked is not None:
                 self.position[self.blocked] = self.robot.lower[self.blocked]
+
+    def fall_silent(self):
+        self.silent = True
+
+    def tilt(self):
+        self.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
+
+    def refuse(self):
+        self.core.set_target_refusal("a damp must come first")
+
+    def follow_another(self):
+        self.core.set_target_owner("/other ab12", is_own=False)
+
+    def follow_nobody(self):
+        self.core.set_target_owner("", is_own=False)
 
     def walk(self):
         self.run(0.1)

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,33 +16,17 @@ def commands_seen(bench):
     return np.array([observation[54:70] for observation in bench.policy.observations])
 
 
-def without_a_state(bench):
-    bench.silent = True
-
-
-def on_its_side(bench):
-    bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
-
-
-def refused_by_its_bridge(bench):
-    bench.core.set_target_refusal("12 % of the packets are lost")
-
-
-def following_another_controller(bench):
-    bench.core.set_target_owner("/other ab12", is_own=False)
-
-
 @pytest.mark.parametrize(
     ("situation", "named"),
     [
-        (without_a_state, "joint_states"),
-        (on_its_side, "tilted"),
-        (refused_by_its_bridge, "12 % of the packets are lost"),
-        (following_another_controller, "/other"),
+        ("fall_silent", "joint_states"),
+        ("tilt", "tilted"),
+        ("refuse", "a damp must come first"),
+        ("follow_another", "/other"),
     ],
 )
 def test_a_robot_that_could_not_follow_is_not_asked_to_stand_up(bench, situation, named):
-    situation(bench)
+    getattr(bench, situation)()
     bench.run(0.1)
     with pytest.raises(FcnetError, match=named):
         bench.core.stand_up(bench.now)

@@ -9,20 +9,12 @@ from fcnet_core.names import Mode
 UPRIGHT = np.array([0.0, 0.0, 0.0, 1.0])
 
 
-def fail_tilt(bench):
-    bench.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
-
-
 def fail_joint_name(bench):
     bench.names[3] = "something_else"
 
 
 def fail_nan(bench):
     bench.velocity[2] = math.nan
-
-
-def fail_silence(bench):
-    bench.silent = True
 
 
 def fail_velocity(bench):
@@ -45,10 +37,10 @@ def fail_emergency(bench):
 @pytest.mark.parametrize(
     ("failure", "words"),
     [
-        (fail_tilt, "tilted"),
+        (lambda bench: bench.tilt(), "tilted"),
         (fail_joint_name, "FL_hip_joint"),
         (fail_nan, "not a finite number"),
-        (fail_silence, "s old"),
+        (lambda bench: bench.fall_silent(), "s old"),
         (fail_velocity, "observation"),
         (fail_leg, "FR_calf_joint"),
         (fail_policy, "policy"),

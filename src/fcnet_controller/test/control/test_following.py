@@ -3,18 +3,6 @@ import pytest
 from fcnet_core.names import Mode
 
 
-def refuse(core):
-    core.set_target_refusal("a damp must come first")
-
-
-def follow_another(core):
-    core.set_target_owner("/other ab12", is_own=False)
-
-
-def follow_nobody(core):
-    core.set_target_owner("", is_own=False)
-
-
 def stand(bench):
     bench.run(1.2)
 
@@ -33,7 +21,8 @@ def walk(bench):
     ("rate", "begin"), [(50.0, lambda bench: None), (50.0, stand), (50.0, walk), (50.0, lie_down), (500.0, walk)]
 )
 @pytest.mark.parametrize(
-    ("stop_following", "words"), [(refuse, "a damp must come first"), (follow_another, "/other"), (follow_nobody, "")]
+    ("stop_following", "words"),
+    [("refuse", "a damp must come first"), ("follow_another", "/other"), ("follow_nobody", "")],
 )
 def test_a_controller_whose_targets_are_not_followed_goes_to_fault_after_100_ms(
     make_bench, rate, begin, stop_following, words
@@ -47,7 +36,7 @@ def test_a_controller_whose_targets_are_not_followed_goes_to_fault_after_100_ms(
     begin(bench)
     bench.run(0.1)
     mode = bench.core.mode
-    stop_following(bench.core)
+    getattr(bench, stop_following)()
     bench.run(0.08)
     assert bench.core.mode is mode
     bench.run(0.06)
@@ -59,7 +48,7 @@ def test_a_controller_whose_targets_are_not_followed_goes_to_fault_after_100_ms(
 def test_a_bridge_that_hesitates_to_follow_and_one_that_never_begins(bench):
     bench.run(0.1)
     for hesitation, mode in ((0.4, Mode.STANDING_UP), (0.6, Mode.FAULT)):
-        follow_nobody(bench.core)
+        bench.follow_nobody()
         bench.core.stand_up(bench.now)
         bench.run(hesitation)
         bench.core.set_target_owner("/controller 0123", is_own=True)
@@ -71,7 +60,7 @@ def test_a_bridge_that_hesitates_to_follow_and_one_that_never_begins(bench):
 def test_a_short_refusal_passes(bench):
     bench.walk()
     for _ in range(10):
-        refuse(bench.core)
+        bench.refuse()
         bench.run(0.08)
         bench.core.set_target_refusal("")
         bench.run(bench.period)
