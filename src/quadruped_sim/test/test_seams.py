@@ -151,7 +151,7 @@ class Recording(MadeBag):
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_robot_goes_from_its_file_to_a_report(case, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("fcnet_core.robot.ROBOT_FOLDER", FOLDER)  # its file is in config/robots
+    monkeypatch.setenv("FCNET_ROBOTS", str(FOLDER))  # the folder of its file
     robot, path = load_robot(case.name), tmp_path / "policy.safetensors"
     collect(case, tmp_path / "data")
     save_model(train(case, tmp_path / "data"), path)
