@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from golden import read_arrays
 from hypothesis import settings
-from msgspec import structs
+from policy_forms import model_of, with_units
 
-from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.fcnet import FCNetConfig
-from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parent / "data"
 SIZES = ("observation", "action", "layers", "modes", "hidden", "decoder_hidden", "window")  # as the vectors have them
@@ -32,9 +30,6 @@ class Golden:
     output: npt.NDArray[np.float32]  # (2, 200, action)
     spectra: dict[int, npt.NDArray[np.complex128]]  # steps -> (L, 2, m, d)
 
-    def with_card(self, **changes: Any) -> PolicyModel:
-        return replace(self.model, card=structs.replace(self.model.card, **changes))
-
 
 def read_golden(name: str) -> Golden:
     arrays = read_arrays(DATA / f"{name}.xz")
@@ -42,16 +37,7 @@ def read_golden(name: str) -> Golden:
     weights = {key[2:]: array for key, array in arrays.items() if key.startswith("w/")}
     prefix = "rec/x_ft_after_"
     return Golden(
-        model=PolicyModel(
-            card=card_for_robot(load_robot("aliengo"), config, observation_clip=1e6),
-            weights=weights,
-            scales={
-                "observation_mean": np.zeros(config.observation, dtype=np.float32),
-                "observation_std": np.ones(config.observation, dtype=np.float32),
-                "action_mean": np.zeros(config.action, dtype=np.float32),
-                "action_scale": np.ones(config.action, dtype=np.float32),
-            },
-        ),
+        model=model_of(config, weights, export=False),
         observation=arrays["rec/obs"],
         output=arrays["rec/out"],
         spectra={
@@ -80,13 +66,4 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 @pytest.fixture(scope="session")
 def walker(legged: Golden) -> PolicyModel:
     """A model in the legged configuration with a normalisation like that of real data."""
-    rng = np.random.default_rng(7)
-    return replace(
-        legged.with_card(observation_clip=3.0),
-        scales={
-            "observation_mean": rng.normal(0, 0.5, 70).astype(np.float32),
-            "observation_std": rng.uniform(0.1, 2.0, 70).astype(np.float32),
-            "action_mean": rng.normal(0, 0.8, 12).astype(np.float32),
-            "action_scale": rng.uniform(0.1, 0.5, 12).astype(np.float32),
-        },
-    )
+    return with_units(legged.model)

@@ -133,14 +133,20 @@ def driven(parts: list[tuple[float, dict[str, tuple[float, float]]]], seed: int 
     return np.concatenate(rows)
 
 
+def envelope_of(*data: np.ndarray) -> Envelope:
+    """The envelope of data in parts, which have one."""
+    envelope = Envelope.from_setpoints(data, 1 / PERIOD, ROBOT.commands)
+    assert envelope is not None
+    return envelope
+
+
 def test_an_envelope_is_what_the_data_hold_at_each_speed() -> None:
     walk = {"vx": (-0.5, 1.0), "vy": (-0.3, 0.3), "roll": (-0.2, 0.2)}
     run = {"vx": (0.8, 2.0), "vy": (-0.1, 0.1)}
     data = driven([(1500, walk), (1500, run)])
-    envelope = Envelope.from_setpoints([data], 1 / PERIOD, ROBOT.commands)
-    assert envelope is not None
+    envelope = envelope_of(data)
     assert (envelope.vx[0], envelope.vx[-1]) == pytest.approx((-0.5, 2.0), abs=0.02)
-    assert Envelope.from_setpoints(np.array_split(data, 7), 1 / PERIOD, ROBOT.commands) == envelope
+    assert envelope_of(*np.array_split(data, 7)) == envelope
     assert envelope.admits(data).mean() > 0.8
     assert envelope.admits(wish(vx=0.5, vy=0.27, roll=-0.18)).all()
     assert envelope.admits(wish(vx=1.95, vy=0.08)).all()
@@ -152,22 +158,17 @@ def test_an_envelope_is_what_the_data_hold_at_each_speed() -> None:
 def test_what_was_commanded_for_a_moment_does_not_count() -> None:
     usual = driven([(200, {"vx": (-0.2, 0.4), "vy": (-0.1, 0.1)})])
     rare = driven([(HELD / 2, {"vx": (0.0, 0.01), "vy": (-0.4, 0.4)}), (HELD, {"vx": (1.9, 2.0)})])
-    envelope = Envelope.from_setpoints([usual, rare], 1 / PERIOD, ROBOT.commands)
-    assert envelope is not None
+    envelope = envelope_of(usual, rare)
     assert envelope.vx[-1] < 0.5
     assert envelope.outermost["vy"][1] <= 0.1
 
 
 def test_data_of_moments_have_no_envelope_and_others_admit_a_standing_robot() -> None:
     assert Envelope.from_setpoints([driven([(HELD, {"vx": (0, 1)})])], 1 / PERIOD, ROBOT.commands) is None
-    fast = Envelope.from_setpoints(
-        [driven([(100, {"vx": (0.9, 1.0), "vy": (-0.1, 0.1), "clearance": (0.03, 0.08)})])], 1 / PERIOD, ROBOT.commands
-    )
-    assert fast is not None
+    fast = envelope_of(driven([(100, {"vx": (0.9, 1.0), "vy": (-0.1, 0.1), "clearance": (0.03, 0.08)})]))
     assert fast.admits(wish()).all()
     assert fast.admits(wish(vx=0.95, clearance=0.05)).all()
-    still = Envelope.from_setpoints([driven([(100, {})])], 1 / PERIOD, ROBOT.commands)
-    assert still is not None
+    still = envelope_of(driven([(100, {})]))
     assert still.vx == (0.0,)
     np.testing.assert_array_equal(still.shorten(wish(vx=1.0, vy=-0.2, roll=0.1)), wish())
 
@@ -203,9 +204,7 @@ def test_an_inconsistent_envelope_is_refused(entry, value) -> None:
 
 
 def test_a_pose_of_standing_robots_alone_is_for_standing_robots() -> None:
-    data = driven([(200, {"vx": (-0.5, 0.5)}), (200, {"height": (-0.1, 0.0)})])
-    envelope = Envelope.from_setpoints([data], 1 / PERIOD, ROBOT.commands)
-    assert envelope is not None
+    envelope = envelope_of(driven([(200, {"vx": (-0.5, 0.5)}), (200, {"height": (-0.1, 0.0)})]))
     vx, height = envelope.shorten(wish(vx=0.4, height=-0.08))[0, [0, 3]]
     assert (vx, height) == (pytest.approx(0.0, abs=0.1), -0.08)
 
@@ -220,8 +219,7 @@ def test_a_pose_that_a_standing_robot_may_have_lets_it_walk(seed) -> None:
         "vx": (0.0, 0.0),
         **{field: (1.5 * low, 1.5 * high) for field, (low, high) in walk.items() if field != "vx"},
     }
-    envelope = Envelope.from_setpoints([driven([(3000, walk), (50, stand)], seed)], 1 / PERIOD, ROBOT.commands)
-    assert envelope is not None
+    envelope = envelope_of(driven([(3000, walk), (50, stand)], seed))
     lowest, highest = envelope.table[envelope.vx.index(0.0)].T
     ends = np.where(rng.random(len(FIELDS)) < 0.5, lowest, highest)
     ends[:2] = 0.0

@@ -1,7 +1,5 @@
 """One robot and a batch take the same path from setpoints to targets."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from msgspec import structs
@@ -9,7 +7,7 @@ from msgspec import structs
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import converted
-from fcnet_core.observation import LAYOUT, PolicyInterface, velocity_interface
+from fcnet_core.observation import LAYOUT, PolicyInterface, RobotState, velocity_interface
 from fcnet_core.observation.terms import LinearVelocity
 from fcnet_core.robot import load_robot
 
@@ -37,12 +35,8 @@ def runner_of(batch=None, policy=None, period=PERIOD):
 
 
 def standing(*leading):
-    return SimpleNamespace(
-        orientation=np.broadcast_to([0.0, 0.0, 0.0, 1.0], (*leading, 4)),
-        angular_velocity=np.zeros((*leading, 3)),
-        joint_position=np.broadcast_to(ROBOT.stand_pose, (*leading, 12)),
-        joint_velocity=np.zeros((*leading, 12)),
-    )
+    parts = ROBOT.stand_pose, np.zeros(12), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3)
+    return RobotState(*(np.broadcast_to(part, (*leading, len(part))) for part in parts))
 
 
 def test_each_robot_of_a_batch_gets_the_targets_that_it_gets_alone_also_after_a_reset_of_its_own():

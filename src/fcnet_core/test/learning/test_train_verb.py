@@ -147,15 +147,12 @@ SMALL = {  # policy type, its sizes, further settings, and its memory as `fcnet 
         {"window_policy": "reset_every_n"},
         "unlimited",
     ),
-    **{
-        connection: (
-            "starformer",
-            {"connection": connection, "layers": 2, "hidden": 32, "window": 8},
-            {"crop": 8, "steps": 100},
-            "7 steps (0.14 s)",
-        )
-        for connection in ("layer_wise", "fusion", "stack")
-    },
+    "starformer": (
+        "starformer",
+        {"connection": "fusion", "layers": 2, "hidden": 32, "window": 8},
+        {"crop": 8, "steps": 100},
+        "7 steps (0.14 s)",
+    ),
 }
 
 

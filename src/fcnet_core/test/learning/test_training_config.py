@@ -9,7 +9,7 @@ import pytest
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as module
-from fcnet_core.learning.config import TrainConfig, load_train_config, with_settings
+from fcnet_core.learning.config import TrainConfig, example_config, load_train_config, with_settings
 
 PRESETS = Path(module.__file__).parents[1] / "config" / "train"
 DATA = Path(__file__).parents[1] / "data"
@@ -81,6 +81,25 @@ def test_every_preset_has_its_recorded_settings() -> None:
         config = {name: settings["config"][name] for name in expected["config"]}  # a graph of nodes is not recorded
         assert settings | {"config": config} == expected
     assert not recorded
+
+
+@pytest.mark.parametrize(
+    ("base", "entry", "values"),
+    [
+        ("body_transformer_{}", "mask", ("mix", "hard", "soft", "dense", "random_mask")),
+        ("starformer{}", "connection", ("", "_fusion", "_stack")),
+    ],
+)
+def test_presets_of_a_policy_are_its_defaults_and_differ_in_one_entry(
+    base: str, entry: str, values: tuple[str]
+) -> None:
+    first, *others = (load_train_config(base.format(value)) for value in values)
+    kind = type(first.policy_config)
+    assert first.policy_config == example_config(kind)
+    for preset, value in zip(others, values[1:], strict=True):
+        assert with_settings(preset, config=first.config) == first
+        changed = {entry: value.removesuffix("_mask").removeprefix("_")}
+        assert preset.policy_config == example_config(kind, **changed)
 
 
 def test_a_file_may_say_only_how_it_differs_from_a_preset(tmp_path: Path) -> None:

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from msgspec import structs, to_builtins
-from policy_forms import forms_of, parallel, stepped
+from policy_forms import forms_of, parallel, stepped, untrained, with_units
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.learning.config import EXAMPLE, TrainConfig, example_config
-from fcnet_core.model_file import PolicyModel, card_for_robot, load_model, save_model
-from fcnet_core.observation import Input, MeasuredState, vector_interface
+from fcnet_core.model_file import PolicyModel, load_model, save_model
+from fcnet_core.observation import Input, RobotState, vector_interface
 from fcnet_core.observation.terms import LastAction
 from fcnet_core.policies import policy_type, policy_type_names
-from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.network import advanced, load_network
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
@@ -35,23 +33,10 @@ STEPS = 150
 
 
 @cache
-def model_of(name: str, **card: object) -> PolicyModel:
+def model_of(name: str, window_policy: str = "sliding") -> PolicyModel:
     """An untrained policy of the type, with units like those of real data."""
-    kind, rng = policy_type(name), np.random.default_rng(7)
-    config = example_config(kind.config)
-    torch.manual_seed(5)
-    network = kind.part(kind.network)(config)
-    return PolicyModel(
-        card_for_robot(load_robot("aliengo"), config, observation_clip=3.0, **card),
-        {name: weight.detach().numpy().copy() for name, weight in network.state_dict().items()},
-        {
-            "observation_mean": rng.normal(0, 0.5, config.observation).astype(np.float32),
-            "observation_std": rng.uniform(0.1, 2.0, config.observation).astype(np.float32),
-            "action_mean": rng.normal(0, 0.8, config.action).astype(np.float32),
-            "action_scale": rng.uniform(0.1, 0.5, config.action).astype(np.float32),
-        },
-        exported_step(config),
-    )
+    model = with_units(untrained(example_config(policy_type(name).config), seed=5))
+    return replace(model, card=structs.replace(model.card, window_policy=window_policy))
 
 
 def observations(model: PolicyModel, steps: int, seed: int = 0) -> np.ndarray:
@@ -67,15 +52,10 @@ def reference(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
 NAMES = policy_type_names()
 every_policy = pytest.mark.parametrize("name", NAMES)
 every_runtime = pytest.mark.parametrize(("name", "runtime"), [(n, r) for n in NAMES for r in policy_type(n).runtimes])
+every_memory_rule = pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
 every_form = pytest.mark.parametrize(
     ("name", "form"), [pytest.param(n, form, id=f"{n}-{key}") for n in NAMES for key, form in forms_of(n).items()]
 )
-
-
-@every_policy
-def test_the_config_names_the_weights_of_the_network(name) -> None:
-    model = model_of(name)
-    assert {key: weight.shape for key, weight in model.weights.items()} == model.card.config.weight_shapes()
 
 
 BIPED = structs.replace(EXAMPLE, joints=tuple(f"joint_{i}" for i in range(8)), default_pose=0.0, kp=0.0, kd=0.0)
@@ -158,9 +138,8 @@ def test_in_half_precision_every_form_gives_what_the_rounded_network_gives(name,
 
 @every_form
 def test_reset_every_n_forgets_after_each_interval(name, form) -> None:
-    model = model_of(name)
+    model, resetting = model_of(name), model_of(name, "reset_every_n")
     interval = model.card.config.window
-    resetting = replace(model, card=structs.replace(model.card, window_policy="reset_every_n"))
     seen = observations(model, 2 * interval + 5)
     expected = [reference(model, part) for part in np.split(seen, range(interval, len(seen), interval))]
     np.testing.assert_allclose(form(resetting, seen), np.concatenate(expected), atol=TOLERANCE, rtol=0)
@@ -189,10 +168,9 @@ def test_reset_is_a_cold_start(name, runtime) -> None:
 
 
 @every_runtime
-@pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
+@every_memory_rule
 def test_a_batch_equals_single_robots_that_are_reset_at_different_times(name, runtime, window_policy) -> None:
-    model = model_of(name)
-    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
+    model = model_of(name, window_policy)
     batch, singles = load_policy(model, runtime, BATCH), [load_policy(model, runtime) for _ in range(BATCH)]
     resets = np.random.default_rng(4).random((90, BATCH)) < 0.05
     for seen, mask in zip(observations(model, 90 * BATCH).reshape(90, BATCH, -1), resets, strict=True):
@@ -204,10 +182,9 @@ def test_a_batch_equals_single_robots_that_are_reset_at_different_times(name, ru
 
 
 @every_runtime
-@pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
+@every_memory_rule
 def test_copies_and_batches_that_get_its_state_continue_as_a_policy(name, runtime, window_policy) -> None:
-    model = model_of(name)
-    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
+    model = model_of(name, window_policy)
     policy, batch = load_policy(model, runtime), load_policy(model, runtime, BATCH)
     seen = observations(model, 2 * model.card.config.window + 20)
     for row in seen[:15]:
@@ -223,10 +200,9 @@ def test_copies_and_batches_that_get_its_state_continue_as_a_policy(name, runtim
 
 
 @every_runtime
-@pytest.mark.parametrize("window_policy", ["sliding", "reset_every_n"])
+@every_memory_rule
 def test_a_bad_observation_is_refused_and_leaves_no_trace(name, runtime, window_policy) -> None:
-    model = model_of(name)
-    model = replace(model, card=structs.replace(model.card, window_policy=window_policy))
+    model = model_of(name, window_policy)
     untouched, policy = (load_policy(model, runtime) for _ in range(2))
     for row in observations(model, model.card.config.window + 3):
         for bad in (np.nan, np.inf, -np.inf, 1e39):
@@ -237,14 +213,10 @@ def test_a_bad_observation_is_refused_and_leaves_no_trace(name, runtime, window_
         np.testing.assert_array_equal(policy.step(row), untouched.step(row))
 
 
-def standing(velocity: float = 0.0) -> MeasuredState:
+def standing(velocity: float = 0.0) -> RobotState:
     """The state of a robot in its stand pose, all of whose joints have this velocity [rad/s]."""
-    return SimpleNamespace(
-        orientation=np.array([0.0, 0.0, 0.0, 1.0]),
-        angular_velocity=np.zeros(3),
-        joint_position=load_robot("aliengo").stand_pose,
-        joint_velocity=np.full(12, velocity),
-    )
+    stand = load_robot("aliengo").stand_pose
+    return RobotState(stand, np.full_like(stand, velocity), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3))
 
 
 @every_runtime
@@ -323,7 +295,24 @@ def test_format_1_runs_if_there_is_a_compiled_step_and_else_says_how_to_convert(
             load_policy(loaded)
 
 
-@pytest.mark.parametrize("name", ["body_transformer", "starformer", "transformer"])
-def test_heads_that_do_not_divide_the_channels_are_refused(name) -> None:
-    with pytest.raises(FcnetError, match="3 heads"):
-        TrainConfig(policy_type=name, config={"heads": 3})
+@pytest.mark.parametrize(
+    ("name", "sizes", "named"),
+    [
+        *((name, {"heads": 3}, "3 heads") for name in ("body_transformer", "starformer", "transformer")),
+        ("retnet", {"heads": 3}, "hidden is 128, with heads 3 it must be a multiple of 6"),
+        ("retnet", {"hidden": 36}, "hidden is 36, with heads 4 it must be a multiple of 8"),  # keys of 9 entries
+        ("retnet", {"value_width": 130}, "value_width is 130, with heads 4 it must be a multiple of 4"),
+        ("retnet", {"heads": 16}, "heads is 16"),
+        ("retnet", {"ffn_width": -1}, "ffn_width is -1"),
+        ("retnet", {"modes": 10}, "modes"),
+        ("fcnet", {"layers": 0}, "layers is 0"),
+        ("fcnet", {"window": 2.5}, "window is 2.5"),
+        ("fcnet", {"modes": True}, "modes is True"),
+        ("fcnet", {"modes": 33}, "33 modes"),
+        ("starformer", {"token_heads": 5}, r"token_width .16. cannot be divided among 5 heads"),
+    ],
+)
+def test_sizes_that_cannot_be_are_refused_in_a_sentence(name, sizes, named) -> None:
+    with pytest.raises(FcnetError, match=named) as caught:
+        TrainConfig(policy_type=name, config=sizes)
+    assert "\n" not in str(caught.value)

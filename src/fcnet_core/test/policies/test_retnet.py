@@ -10,10 +10,8 @@ import torch
 from golden import read_arrays, sampled
 from policy_forms import model_of, noise, steps_of_network
 
-from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.policies import policy_type
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.retnet.network import RetNet, angles, decays
@@ -137,23 +135,3 @@ def test_after_days_an_action_depends_on_differences_of_time_alone(model: Policy
     late.state = late.state | {"steps": np.array([10_000_000])}
     actual, expected = run(late, observations), run(fresh, observations)
     np.testing.assert_allclose(actual[-100:], expected[-100:], atol=SINGLE, rtol=0)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "named"),
-    [
-        ({"heads": 3}, "hidden is 128, with heads 3 it must be a multiple of 6"),
-        ({"hidden": 36}, "hidden is 36, with heads 4 it must be a multiple of 8"),  # keys of 9 entries
-        ({"value_width": 130}, "value_width is 130, with heads 4 it must be a multiple of 4"),
-        ({"heads": 0}, "heads is 0"),
-        ({"heads": 16}, "heads is 16"),
-        ({"layers": 0}, "layers is 0"),
-        ({"ffn_width": -1}, "ffn_width is -1"),
-        ({"window": 2.5}, "window is 2.5"),
-        ({"modes": 10}, "modes"),
-    ],
-)
-def test_sizes_that_cannot_be_are_refused_in_a_sentence(sizes: dict[str, float], named: str) -> None:
-    with pytest.raises(FcnetError, match=named) as caught:
-        policy_type("retnet").config_from({"observation": 70, "action": 12} | sizes)
-    assert "\n" not in str(caught.value)

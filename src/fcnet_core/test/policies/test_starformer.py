@@ -15,7 +15,6 @@ from msgspec import structs
 from policy_forms import every_form, loaded, model_of, noise, parallel, steps_of_network, untrained
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning import config as training
 from fcnet_core.learning.config import EXAMPLE, EXAMPLE_LEGS, example_config, load_train_config
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
 from fcnet_core.policies.body_transformer.graph import body_graph
@@ -26,7 +25,6 @@ from fcnet_core.policies.starformer.network import Starformer
 from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parents[1] / "data"
-PRESETS = Path(training.__file__).parents[1] / "config" / "train"
 SINGLE = 3e-6  # of outputs
 GRADIENT = 2e-5  # of a tensor's largest entry
 CONNECTIONS = ("layer_wise", "fusion", "pooled_only", "stack")
@@ -311,14 +309,6 @@ def test_a_step_has_a_token_for_the_last_action_and_for_every_node_of_the_body()
     assert structs.replace(config, tokens="scalars").step_tokens == 1 + 58
 
 
-@pytest.mark.parametrize(("name", "connection"), [("", "layer_wise"), ("_fusion", "fusion"), ("_stack", "stack")])
-def test_presets_differ_in_the_connection_alone(name, connection) -> None:
-    preset, layer_wise = (load_train_config(PRESETS / f"starformer{one}.yaml") for one in (name, ""))
-    assert structs.replace(preset, config=layer_wise.config) == layer_wise
-    assert layer_wise.policy_config == example_config(StarformerConfig)
-    assert preset.policy_config == example_config(StarformerConfig, connection=connection)
-
-
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
@@ -335,8 +325,6 @@ def test_presets_differ_in_the_connection_alone(name, connection) -> None:
         ({"last_action": [99]}, "last_action has the unknown entry 99"),
         ({"reward": 70}, "reward has the unknown entry 70 of the observation; choose 0 to 69"),
         ({"connection": "parallel"}, "connection is 'parallel'"),
-        ({"heads": 3}, r"hidden .128. cannot be divided among 3 heads"),
-        ({"token_heads": 5}, r"token_width .16. cannot be divided among 5 heads"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_in_a_sentence(settings, named, tmp_path) -> None:

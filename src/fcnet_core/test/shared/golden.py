@@ -12,16 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-
-
-def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write named arrays to a new file; gradients of large tensors may be every n-th entry, see `sampled`."""
-    arrays = {name: np.asarray(array) for name, array in arrays.items()}
-    content = json.dumps([(name, array.dtype.str, array.shape) for name, array in arrays.items()]).encode() + b"\n"
-    for kind in dict.fromkeys(array.dtype for array in arrays.values()):
-        numbers = np.concatenate([array.ravel() for array in arrays.values() if array.dtype == kind])
-        content += numbers.view(np.uint8).reshape(-1, kind.itemsize).T.tobytes()
-    path.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
+import torch
 
 
 def read_arrays(path: Path) -> dict[str, np.ndarray]:
@@ -43,3 +34,12 @@ def sampled(whole: np.ndarray, entries: np.ndarray) -> np.ndarray:
     if whole.shape == entries.shape:
         return whole
     return whole.ravel()[:: round(whole.size / entries.size)]
+
+
+def check_gradients(network: torch.nn.Module, expected: Mapping[str, np.ndarray], share: float = 2e-5) -> None:
+    """Compare the gradients of all parameters with those of a file, within a share of each tensor's largest entry."""
+    for name, parameter in network.named_parameters():
+        published = expected[name]
+        assert parameter.grad is not None
+        found, limit = sampled(parameter.grad.numpy(), published), share * np.abs(published).max()
+        np.testing.assert_allclose(found, published, atol=limit, rtol=0, err_msg=name)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
@@ -31,6 +33,18 @@ def model_of(config: PolicyConfig, weights: dict[str, np.ndarray], export: bool 
         },
         exported_step(config) if export else b"",
     )
+
+
+def with_units(model: PolicyModel) -> PolicyModel:
+    """The policy with a clip and a normalisation like those of real data."""
+    config, rng = model.card.config, np.random.default_rng(7)
+    scales = {
+        "observation_mean": rng.normal(0, 0.5, config.observation).astype(np.float32),
+        "observation_std": rng.uniform(0.1, 2.0, config.observation).astype(np.float32),
+        "action_mean": rng.normal(0, 0.8, config.action).astype(np.float32),
+        "action_scale": rng.uniform(0.1, 0.5, config.action).astype(np.float32),
+    }
+    return replace(model, card=structs.replace(model.card, observation_clip=3.0), scales=scales)
 
 
 def untrained(config: PolicyConfig, seed: int = 3, export: bool = True) -> PolicyModel:
