@@ -40,7 +40,8 @@ def walk_graph() -> BodyGraph:
 
 def actor_config(architecture: Architecture) -> BodyTransformerConfig:
     """Return the sizes in the authors' code: d 64, 2 heads, MLPs of 128, 8 layers, position vectors, one time step."""
-    sizes: dict[str, Any] = {"observation": OBSERVATION.shape[0], "graph": walk_graph(), "window": 1}
+    sizes: dict[str, Any] = {"observation": OBSERVATION.shape[0], "action": len(INTERFACE.joints)}
+    sizes |= {"graph": walk_graph(), "window": 1}
     if architecture == "mlp":
         return BodyTransformerConfig(**sizes, ffn_width=PERCEPTRON_WIDTH, positions=False)
     return BodyTransformerConfig(**sizes, mask=architecture)
