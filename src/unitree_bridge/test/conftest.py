@@ -60,11 +60,13 @@ class BridgeClient(Client):
 
     def begin(self, board, positions):
         """Damp, then send targets until they are followed; a bridge that gets no time on this machine may refuse."""
-        for _ in range(10):
+        deadline = time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
             self.send_targets(None, 0.1)
             self.send_targets(positions, 0.1)
             if board.commands.last.stiffness.max() > 0.0:
                 return
+        raise AssertionError(f"targets are not followed: {self.health}")
 
     def follow(self, board, positions):
         """Send targets until they are followed with the whole stiffness, however late this machine's programs are."""

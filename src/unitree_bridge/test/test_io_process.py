@@ -175,14 +175,12 @@ def test_an_activation_that_failed_does_not_come_true_later(start, client, board
     finally:
         os.kill(io, signal.SIGCONT)
     board.commands.reset()
-    client.begin(board, robot.lie_pose)
-    assert board.commands.last_stiff() is None, "the request was taken late, and withdrawn"
+    assert not client.is_followed(board, robot.lie_pose), "the request was taken late, and withdrawn"
     os.kill(io, signal.SIGKILL)
     client.until(lambda: client.fault and "io_process" in client.fault, "a fault that names the process")
     client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
     client.until_driver_mode(DriverMode.DAMPING)
-    client.begin(board, robot.lie_pose)
-    assert board.commands.last_stiff() is None, "the bridge is not active"
+    assert not client.is_followed(board, robot.lie_pose), "the bridge is not active"
     assert client.change_state("aliengo_bridge", "activate")
     client.follow(board, robot.lie_pose)
 
