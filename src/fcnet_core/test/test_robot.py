@@ -126,6 +126,13 @@ def test_values_that_cannot_be_or_contradict_each_other_are_refused(facts, tmp_p
     assert named in refusal(facts, tmp_path)
 
 
+def test_legs_may_stand_in_any_order_in_the_file(facts, tmp_path) -> None:
+    facts["legs"] = dict(reversed(facts["legs"].items()))
+    path = tmp_path / "reversed.yaml"
+    path.write_text(yaml.safe_dump(facts, sort_keys=False))
+    np.testing.assert_array_equal(load_robot(path).leg_rows, np.arange(12).reshape(4, 3))
+
+
 @pytest.mark.parametrize("content", ["", "[1, 2]", "name: [unclosed", "legs: {FR: 1}", "text"])
 def test_a_file_that_is_no_robot_is_refused(tmp_path, content) -> None:
     path = tmp_path / "broken.yaml"

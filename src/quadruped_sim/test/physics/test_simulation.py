@@ -90,7 +90,7 @@ def test_sensors_of_every_time_step_are_sampled_without_changing_the_motion(alie
     np.testing.assert_allclose(samples["foot_velocity"][-1], (feet - before) / TIMESTEP, atol=0.02)
     np.testing.assert_allclose(samples["torque"][-1], sampled.torque)
     pitching = samples["joint_rate"][-1].reshape(2, 4, 3)[..., 1:].sum(-1)
-    np.testing.assert_allclose(samples["foot_spin"][-1, ..., 1], pitching, atol=0.1)  # the trunk hardly turns
+    np.testing.assert_allclose(samples["foot_spin"][-1, ..., 1], pitching, atol=0.1)  # the trunk turns little
 
 
 def test_the_seed_decides_everything(aliengo):
