@@ -32,7 +32,6 @@ OUTSIDE = {path.stem for folder in FOLDERS_OUTSIDE for path in (ROOT / folder).g
 KEYS = {
     "PIL": "python3-pil",
     "aiohttp": "python3-aiohttp",
-    "h5py": "python3-h5py",
     "hypothesis": "python3-hypothesis",
     "matplotlib": "python3-matplotlib",
     "mujoco": "python3-mujoco-pip",
@@ -54,7 +53,7 @@ WITHOUT_KEY = {
     "ray", "safetensors", "stable_baselines3", "tensorboard", "youplot", "zstandard",
 }  # fmt: skip
 # Imported on demand: tests need it, a robot does not.
-ONLY_FOR_TESTS = {"python3-h5py", "python3-matplotlib", "python3-scipy", "python3-torch"}
+ONLY_FOR_TESTS = {"python3-matplotlib", "python3-scipy", "python3-torch"}
 # Started by launch files, not imported.
 STARTED = {
     "fcnet_controller": {

@@ -16,8 +16,16 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import projected_gravity
-from fcnet_replay.isaac.recording import Header, RolloutRows, run_of_rows
-from fcnet_replay.isaac.rollout import HEADER, STATE, frame_at, parse_header, parse_state
+from fcnet_replay.isaac.recording import (
+    HEADER,
+    STATE,
+    Header,
+    RolloutRows,
+    frame_at,
+    parse_header,
+    parse_state,
+    run_of_rows,
+)
 from fcnet_replay.run import Run
 from quadruped_sim.physics.mjcf import stand_height
 

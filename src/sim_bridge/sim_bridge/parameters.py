@@ -152,7 +152,7 @@ class PlaybackParameters:
     """The ROS parameters of isaac_playback."""
 
     robot: str = parameter("aliengo", "robot of the recording and of the policy", check=load_robot)
-    recording: str = parameter("", "file to play: .rollout, .npz, .pt, .h5 (docs/isaac_gym.md)", check=check_readable)
+    recording: str = parameter("", "file to play: .rollout, .npz, .pt (docs/isaac_gym.md)", check=check_readable)
     mapping: str = parameter("", "YAML file with the names of the recording's arrays", check=check_readable)
     live: str = parameter("", "host:port to receive the states of a running simulation instead")
     rate: float = parameter(1.0, "recorded seconds per second", SPEEDS)

@@ -1,15 +1,14 @@
-"""Reads rollouts from files of named arrays (npz, pt, HDF5), with legged_gym's names or those of a mapping.
+"""Reads rollouts from files of named arrays (npz, pt), with legged_gym's names or those of a mapping.
 
-The files are not trusted: nothing is unpickled except by torch's weights_only, no link leaves the file, and arrays of
-more than LARGEST bytes are rejected.
+The files are not trusted: nothing is unpickled except by torch's weights_only, and arrays of more than LARGEST bytes
+are rejected.
 """
 
 from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Callable
-from importlib import import_module
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -24,6 +23,7 @@ from fcnet_replay.isaac.recording import FIRST, Header, RolloutRows, run_of_rows
 from fcnet_replay.run import Run
 
 LARGEST = 1 << 30  # [B] of all arrays in the file together, and of the rows made of them
+UNPICKLED = (".pt", ".pth")  # by torch
 
 Numbers = npt.NDArray[Any]
 Arrays = dict[str, Numbers]  # by name in the file
@@ -50,7 +50,7 @@ class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How to read arrays that are (T, n) or, with several environments, (T, E, n) or (E, T, n).
+    """How to read arrays that are (T, n) or, with several environments, (T, E, n).
 
     joint_names, period [s], robot and action_scale replace those of the file. commands: setpoint fields by column, ""
     leaves a column out. Missing targets are default_position + action_scale * action. velocity_frame: of separate
@@ -62,7 +62,6 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     joint_names: tuple[str, ...] = ()
     period: Positive | None = None
     env: Annotated[int, msgspec.Meta(ge=0, le=10**9)] = 0
-    axes: Literal["time_env", "env_time"] = "time_env"
     commands: tuple[str | None, ...] = ("vx", "vy", "yaw_rate", "")
     action_scale: Number | None = None
     default_position: dict[str, Number] = {}
@@ -70,20 +69,22 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     velocity_frame: Literal["world", "body"] = "body"
 
 
-def read_array_file(path: Path, mapping: str | Path | None = None, joint_names: tuple[str, ...] = ()) -> Run:
+def read_array_file(path: Path, mapping: str | Path | None, joint_names: tuple[str, ...]) -> Run:
     """Read one environment; mapping: a YAML file, whose defaults are as in legged_gym.
 
-    Raises ReplayError if the file is damaged, too large or of an unknown kind, and FcnetError for a bad mapping.
+    Raises as read_recording.
     """
-    chosen = read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping()
-    name, reader = f"recording {path}", READERS.get(path.suffix)
-    if reader is None:
-        raise ReplayError(f"{name} ends in {path.suffix!r}; expected .rollout or {', '.join(READERS)}")
+    chosen, name = (
+        read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping(),
+        f"recording {path}",
+    )
+    if path.suffix not in (".npz", *UNPICKLED):
+        raise ReplayError(f"{name} ends in {path.suffix!r}; expected .rollout, .npz, .pt or .pth")
     try:
-        arrays = reader(path, set(msgspec.structs.astuple(chosen.keys)))
+        arrays = _read(path, set(msgspec.structs.astuple(chosen.keys)))
     except ReplayError:
         raise
-    except Exception as error:  # zipfile, NumPy, torch and h5py raise dozens of types for damage
+    except Exception as error:  # zipfile, NumPy and torch raise dozens of types for damage
         raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
     source = _Source(arrays, chosen, name)
     header = _header(source)
@@ -91,78 +92,42 @@ def read_array_file(path: Path, mapping: str | Path | None = None, joint_names: 
         return run_of_rows(header, _rows(source, header), name, joint_names)
 
 
-def _read_npz(path: Path, wanted: set[str]) -> Arrays:
-    with zipfile.ZipFile(path) as archive:
-        members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-        chosen = {name: info for name, info in members.items() if name in wanted}
-        _refuse_large(f"recording {path}", sum(info.file_size for info in chosen.values()))
-        arrays = {}
-        for name, info in chosen.items():
-            with archive.open(info) as member:
-                arrays[name] = np.lib.format.read_array(member, allow_pickle=False)
-        return arrays
-
-
-def _library(name: str, path: Path) -> Any:
+def _read(path: Path, wanted: set[str]) -> Arrays:
+    with zipfile.ZipFile(path) as archive:  # also the format of torch since version 1.6
+        members = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
+    unpickled = path.suffix in UNPICKLED
+    _refuse_large(path, sum(size for name, size in members.items() if unpickled or name in wanted))
+    if not unpickled:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: np.asarray(file[name]) for name in wanted.intersection(members)}
     try:
-        return import_module(name)
+        import torch
     except ImportError as error:
-        raise ReplayError(f"reading {path} needs {name}; install it, or save the rollout as npz") from error
-
-
-def _read_pt(path: Path, wanted: set[str]) -> Arrays:
-    torch = _library("torch", path)
-    with zipfile.ZipFile(path) as archive:  # the format since torch 1.6
-        _refuse_large(f"recording {path}", sum(info.file_size for info in archive.infolist()))
+        raise ReplayError(f"reading {path} needs torch; install it, or save the rollout as npz") from error
     entries = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(entries, dict):
         raise ReplayError(f"recording {path} holds a {type(entries).__name__}, expected a dict of tensors by name")
     chosen = {str(name): value for name, value in entries.items() if name in wanted}
     # A tensor may claim to be larger than its storage.
-    claimed = sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor))
-    _refuse_large(f"recording {path}", claimed)
+    _refuse_large(path, sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor)))
     return {
         name: value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
         for name, value in chosen.items()
     }
 
 
-def _read_hdf5(path: Path, wanted: set[str]) -> Arrays:
-    h5py = _library("h5py", path)
-    with h5py.File(path, "r") as file:
-        arrays = {name: np.asarray(file.attrs[name]) for name in wanted if name in file.attrs}
-        inside = [name for name in wanted if isinstance(file.get(name, getlink=True), h5py.HardLink)]
-        chosen = {name: file[name] for name in inside if isinstance(file[name], h5py.Dataset)}
-        claimed = sum(dataset.size * max(dataset.dtype.itemsize, 16) for dataset in chosen.values())
-        _refuse_large(f"recording {path}", claimed)
-        for name, dataset in chosen.items():
-            if dataset.is_virtual or dataset.external:
-                raise ReplayError(f"recording {path} has its {name} in another file; save it as one file")
-            arrays[name] = np.asarray(dataset.asstr()[...] if dataset.dtype.kind == "O" else dataset[...])
-        return arrays
-
-
-READERS: dict[str, Callable[[Path, set[str]], Arrays]] = {
-    ".npz": _read_npz,
-    ".pt": _read_pt,
-    ".pth": _read_pt,
-    ".h5": _read_hdf5,
-    ".hdf5": _read_hdf5,
-}
-
-
-def _refuse_large(name: str, size: int) -> None:
+def _refuse_large(path: Path | str, size: int) -> None:
     if size > LARGEST:
-        raise ReplayError(f"{name} would fill {size} bytes, at most {LARGEST} are read; save a part of it")
+        raise ReplayError(f"recording {path} would fill {size} bytes, at most {LARGEST} are read; save a part of it")
 
 
+@dataclass(frozen=True)
 class _Source:
     """The arrays of one environment by their names in Keys, checked when they are taken."""
 
-    def __init__(self, arrays: Arrays, mapping: RolloutMapping, name: str) -> None:
-        self.arrays = arrays
-        self.mapping = mapping
-        self.name = name
+    arrays: Arrays
+    mapping: RolloutMapping
+    name: str
 
     def __contains__(self, entry: str) -> bool:
         return getattr(self.mapping.keys, entry) in self.arrays
@@ -174,13 +139,12 @@ class _Source:
             raise ReplayError(f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); give its name in a mapping")
         values = self.arrays[key]
         if values.ndim == 3 or (entry == "done" and values.ndim == 2):
-            axis = 1 if mapping.axes == "time_env" else 0
-            if mapping.env >= values.shape[axis]:
+            if mapping.env >= values.shape[1]:
+                count = values.shape[1]
                 raise ReplayError(
-                    f"{self.name} holds {values.shape[axis]} environments, and env {mapping.env} is not among them; "
-                    "they count from 0"
+                    f"{self.name} holds {count} environments, env {mapping.env} is none; they count from 0"
                 )
-            values = values.take(mapping.env, axis=axis)
+            values = values[:, mapping.env]
         if entry in ("done", "default_position"):
             values = values.ravel()
         if values.dtype.kind not in "biuf" or (shape and values.shape != shape):
@@ -197,17 +161,18 @@ class _Source:
 
 
 def _header(source: _Source) -> Header:
-    mapping, joint_names, width = source.mapping, source.mapping.joint_names, 0
-    if not joint_names and "joint_names" in source:
-        names = source.arrays[mapping.keys.joint_names].ravel().tolist()
-        joint_names = tuple(name.decode(errors="replace") if isinstance(name, bytes) else str(name) for name in names)
+    mapping, width = source.mapping, 0
     if "command" in source:
         width = np.atleast_1d(source.take("command")).shape[-1]
     unnamed = (f"command {column}" for column in range(len(mapping.commands), width))
     commands = [name or "" for name in (*mapping.commands, *unnamed)][:width]
-    facts = {"robot": mapping.robot, "period": source.scalar("period")}
+    period = source.scalar("period")
     try:
-        return msgspec.convert({**facts, "joint_names": joint_names, "commands": commands}, Header)
+        joint_names = mapping.joint_names
+        if not joint_names and "joint_names" in source:
+            joint_names = tuple(source.arrays[mapping.keys.joint_names].ravel().astype(str).tolist())
+        facts = {"robot": mapping.robot, "period": period, "joint_names": joint_names, "commands": commands}
+        return msgspec.convert(facts, Header)
     except ValueError as error:
         raise ReplayError(f"{source.name} cannot be used: {error}; correct that in a mapping") from error
 
@@ -215,8 +180,9 @@ def _header(source: _Source) -> Header:
 def _rows(source: _Source, header: Header) -> RolloutRows:
     """Return the arrays as rows of a .rollout file; an episode starts after each row that is done."""
     steps, joints = len(np.atleast_1d(source.take("joint_position"))), len(header.joint_names)
-    _refuse_large(source.name, steps * header.row_type("<f8").itemsize)
-    rows = np.zeros(steps, header.row_type("<f8"))
+    row_type = header.row_type("<f8")
+    _refuse_large(source.name.removeprefix("recording "), steps * row_type.itemsize)
+    rows = np.zeros(steps, row_type)
     rows["time"] = header.period * np.arange(steps)
     rows["joint_position"] = source.take("joint_position", steps, joints)
     rows["joint_velocity"] = source.take("joint_velocity", steps, joints)
@@ -232,9 +198,8 @@ def _rows(source: _Source, header: Header) -> RolloutRows:
     if source.mapping.quaternion == "wxyz":
         root_state[:, 3:7] = xyzw_from_wxyz(root_state[:, 3:7])
     if "root_state" not in source and source.mapping.velocity_frame == "body":
-        world_from_body = matrix_from_xyzw(root_state[:, 3:7])
-        for columns in (slice(7, 10), slice(10, 13)):
-            root_state[:, columns] = np.einsum("...ij,...j->...i", world_from_body, root_state[:, columns])
+        turned = np.einsum("nij,nkj->nki", matrix_from_xyzw(root_state[:, 3:7]), root_state[:, 7:].reshape(-1, 2, 3))
+        root_state[:, 7:] = turned.reshape(-1, 6)
     rows["flags"][:1] = FIRST
     if "done" in source:
         rows["flags"][1:] = FIRST * (source.take("done", steps)[:-1] != 0)
@@ -248,9 +213,10 @@ def _target(source: _Source, steps: int, joint_names: tuple[str, ...]) -> npt.Ar
     scaled = "action_scale" in source and source.take("action_scale").size == 1
     if "action" not in source or not (scaled or source.mapping.action_scale is not None):
         return math.nan
-    default = source.mapping.default_position
-    if missing := [joint for joint in joint_names if default and joint not in default]:
-        raise ReplayError(f"the mapping's default_position lacks {', '.join(missing)}")
-    known = np.array([default[joint] for joint in joint_names]) if default else None
-    position = source.take("default_position", len(joint_names)) if known is None else known
+    if default := source.mapping.default_position:
+        if missing := [joint for joint in joint_names if joint not in default]:
+            raise ReplayError(f"the mapping's default_position lacks {', '.join(missing)}")
+        position = np.array([default[joint] for joint in joint_names])
+    else:
+        position = source.take("default_position", len(joint_names))
     return source.scalar("action_scale") * source.take("action", steps, len(joint_names)) + position
