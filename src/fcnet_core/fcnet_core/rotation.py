@@ -18,12 +18,12 @@ def xyzw_from_wxyz(quaternion: npt.ArrayLike) -> Array:
 def matrix_from_xyzw(quaternion: npt.ArrayLike) -> Array:
     """Return rotation matrices (..., 3, 3) from body to world for unit quaternions x, y, z, w (..., 4)."""
     x, y, z, w = np.moveaxis(np.asarray(quaternion, dtype=np.float64), -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    entries = [
+        *(1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        *(2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        *(2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
     ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    return np.stack(entries, axis=-1).reshape(*x.shape, 3, 3)
 
 
 def xyzw_from_roll_pitch(roll: float, pitch: float) -> Array:

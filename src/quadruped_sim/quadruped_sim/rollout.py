@@ -108,7 +108,7 @@ class Rollout:
         state = self.simulation.state()
         if new_command:
             self._runner.take_command(self._source.step())
-        observation = self._runner.observe(robot_state(self.simulation.signals()))
+        observation = self._runner.observe(robot_state(self.simulation.signals(state=state)))
         return Situation(state, self.simulation.fallen(state), observation)
 
     def sense(self, seen: Situation) -> Single:

@@ -25,10 +25,9 @@ from quadruped_sim.tasks.robots import RenewedRobots
 from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.tasks.task import load_task
 from quadruped_sim.tasks.view import TrueState
-from quadruped_sim.teacher.expert import TeacherExpert
-from quadruped_sim.teacher.groups import Groups
+from quadruped_sim.teacher.expert import ACTION_UNIT, Privileged, TeacherExpert
+from quadruped_sim.teacher.groups import Groups, TeacherConfig
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
-from quadruped_sim.teacher.privileged import ACTION_UNIT, Privileged
 from quadruped_sim.teacher.symmetry import action_mirror, mirrored, observation_mirror
 
 VELOCITY = load_task("velocity")
@@ -133,12 +132,12 @@ def test_a_policy_is_not_accepted_as_a_teacher(rollout, standing_policy):
 
 def group_of_four(seconds: float) -> RenewedRobots:
     plan = replace(msgspec.convert(PLAN, CollectionPlan), seconds=seconds)
-    return Groups(VELOCITY, plan, robots=4, groups=1, renewal=10**9, seed=0)._groups[0]
+    return Groups(VELOCITY, plan, TeacherConfig(robots=4, groups=1, renewal=10**9), seed=0)._groups[0][1]
 
 
 def test_the_robots_of_a_group_that_makes_place_end_as_old_ones_do():
     plan = replace(msgspec.convert(PLAN, CollectionPlan), seconds=1000.0)
-    groups = Groups(VELOCITY, plan, robots=4, groups=2, renewal=3, seed=0)
+    groups = Groups(VELOCITY, plan, TeacherConfig(robots=4, groups=2, renewal=3), seed=0)
     for period in range(1, 4):
         observation, _, fell, old, last = groups.step(groups.advise())
         assert not fell.any() and old.tolist() == [False, False, *[period == 3] * 2]

@@ -166,13 +166,16 @@ class Simulation:
             contact=touch > 0,
         )
 
-    def signals(self, ideal: bool = False, names: Iterable[str] = MEASURED) -> dict[str, Array]:
-        """Return signals, see Simulator: what a robot measures, and what only a simulation knows, always true.
+    def signals(
+        self, ideal: bool = False, names: Iterable[str] = MEASURED, state: BodyState | None = None
+    ) -> dict[str, Array]:
+        """Return signals, see Simulator: what a robot measures, and what only a simulation knows, always true. state:
+        the one now, if it is known.
 
         position (B, 3) [m] in the world; linear_velocity (B, 3) [m/s] in the body frame; foot_contact (B, F) 0 or 1;
         base_height (B, 1) [m] over the ground; and DRAWN.
         """
-        state = self.state()
+        state = state or self.state()
         found = {name: self._signal(name, state) for name in names}
         if ideal:
             return found
@@ -212,8 +215,9 @@ class Simulation:
 
     def touching(self, first: str, second: str) -> Mask:
         """Return the robots (B,) of which two shapes touch, given by the names of their geoms."""
-        pair = [self._nominal.geom(name).id for name in (first, second)]
-        return np.array([np.isin(body.data.contact.geom, pair).all(axis=1).any() for body in self.bodies])
+        one, other = (self._nominal.geom(name).id for name in (first, second))
+        contacts = (body.data.contact.geom for body in self.bodies)
+        return np.array([((geoms == one) | (geoms == other)).all(axis=1).any() for geoms in contacts])
 
     def push(self, velocity: Array) -> None:
         """Change the velocities of the trunks by (B, 3) [m/s] in the world frame."""

@@ -8,23 +8,20 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.errors import SimulationError
-from fcnet_core.robot import Robot
 from quadruped_sim.collection import PUSH_INTERVAL
-from quadruped_sim.physics.randomization import Randomization
 from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
 from quadruped_sim.rollout import Rollout
-from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.tasks.task import Rewards, Task
 from quadruped_sim.tasks.view import TrueState, View
-from quadruped_sim.teacher.privileged import ACTION_UNIT, Privileged
+from quadruped_sim.teacher.expert import ACTION_UNIT, Privileged
 
 
 class TaskRobots:
-    """`batch` robots of a task on one ground, each with its own draw of the randomisation.
+    """`batch` robots of a task on one ground, by default the task's, each with its own draw of the randomisation.
 
     They see what a policy sees, with noise, and take the outputs of its network. With `privileged` they see what the
-    critic of a teacher sees, without noise, and take a teacher's actions. robot, terrain, setpoints, randomization,
-    push: those of the task, if None. pays: the section of the task that rewards them.
+    critic of a teacher sees, without noise, and take a teacher's actions. pays: the section of the task that rewards
+    them.
     """
 
     def __init__(
@@ -32,22 +29,17 @@ class TaskRobots:
         task: Task,
         batch: int,
         seed: int,
-        robot: Robot | None = None,
         terrain: Terrain | None = None,
-        setpoints: SetpointRanges | None = None,
-        randomization: Randomization | None = None,
-        push: float | None = None,
         pays: Literal["rewards", "score"] = "rewards",
         privileged: bool = False,
     ) -> None:
-        self.robot = robot = task.driven(robot)
+        self.robot = robot = task.driven()
         facts = task.terrains[seed % len(task.terrains)]
-        work = (setpoints or task.commands, randomization or task.randomization, seed)
         interface = task.policy_interface(robot)
-        ground = terrain or terrain_from_facts(**(facts | {"seed": seed}))
-        self.rollout = Rollout(robot, batch, ground, *work, interface=interface)
+        work = (terrain or terrain_from_facts(**(facts | {"seed": seed})), task.commands, task.randomization, seed)
+        self.rollout = Rollout(robot, batch, *work, interface=interface)
         self.simulation, self.rewards = self.rollout.simulation, Rewards(task, batch, pays)
-        self._push, self._rng = task.push if push is None else push, np.random.default_rng([seed, 4])
+        self._push, self._rng = task.push, np.random.default_rng([seed, 4])
         self._privileged = Privileged(task, robot, batch, critic=True) if privileged else None
         self._noise, self._clip = task.noise_levels(interface), next(iter(interface.inputs.values())).clip
         self._true: TrueState | None = None  # that of the last step, until robots restart
@@ -55,16 +47,23 @@ class TaskRobots:
         self._start(np.ones(batch, dtype=bool))
         self.observe()
 
-    def observe(self) -> Single:
-        """Step the commands and return what the robots see, `observation` (B, n); call it once in a control period."""
-        self.seen = self.rollout.observe()
-        self.observation = self._look()
-        return self.observation
-
-    def look(self) -> Single:
-        """Return what the robots see under the commands of the last period."""
-        self.seen = self.rollout.observe(new_command=False)
-        return self._look()
+    def observe(self, new_command: bool = True) -> Single:
+        """Return what the robots see, `observation` (B, n), after a step of the commands. Without a new command return
+        what they see under those of the last period; call it with one once in a control period.
+        """
+        rollout = self.rollout
+        self.seen = rollout.observe(new_command)
+        if self._privileged:
+            true = self._true or TrueState(self.simulation, self.seen.state)
+            seen = self._privileged.observe(true, rollout.shaper, rollout.limiter)
+        elif self._noise is None:
+            seen = rollout.sense(self.seen)
+        else:
+            noise = self._noise * self._rng.uniform(-1.0, 1.0, self.seen.observation.shape)
+            seen = np.clip(self.seen.observation + noise, -self._clip, self._clip).astype(np.float32)
+        if new_command:
+            self.observation = seen
+        return seen
 
     def step(self, actions: Array, idle: Mask | None = None) -> tuple[Array, Mask]:
         """Take actions (B, N) for one control period, in which robots in `idle` (B,) do not move. Return rewards (B,),
@@ -75,9 +74,12 @@ class TaskRobots:
         if actions.shape != rollout.limiter.last.shape or not np.isfinite(actions[moves]).all():
             raise SimulationError(f"actions must be finite numbers {rollout.limiter.last.shape}, one for each joint")
         period, started = (shaper.setpoint.copy(), shaper.clock.phase, shaper.clock.walking), simulation.time
-        requested = np.where(
-            moves[:, None], self._targets(np.where(moves[:, None], actions, 0.0)), rollout.limiter.last
-        )
+        actions = np.where(moves[:, None], actions, 0.0)
+        if self._privileged:
+            requested = self.robot.stand_pose + ACTION_UNIT * actions + simulation.drawn.joint_zero
+        else:
+            requested = rollout.decode(actions)
+        requested = np.where(moves[:, None], requested, rollout.limiter.last)
         simulation.active = moves
         targets = (requested, rollout.send(requested, record=True), rollout.limiter.previous)
         if self._push:
@@ -107,20 +109,6 @@ class TaskRobots:
                 self.simulation.lay_down(int(index), self._rng.uniform(-np.pi, np.pi))
             self.rollout.limiter.start(self.simulation.state().joint_position, mask)
 
-    def _targets(self, actions: Array) -> Array:
-        if self._privileged:
-            return self.robot.stand_pose + ACTION_UNIT * actions + self.simulation.drawn.joint_zero
-        return self.rollout.decode(actions)
-
-    def _look(self) -> Single:
-        if self._privileged:
-            true = self._true or TrueState(self.simulation, self.seen.state)
-            return self._privileged.observe(true, self.rollout.shaper, self.rollout.limiter)
-        if self._noise is None:
-            return self.rollout.sense(self.seen)
-        noise = self._noise * self._rng.uniform(-1.0, 1.0, self.seen.observation.shape)
-        return np.clip(self.seen.observation + noise, -self._clip, self._clip).astype(np.float32)
-
 
 class RenewedRobots:
     """Robots that are replaced when their episode ends or reaches the time limit: see reinforcement.Robots. The first
@@ -142,11 +130,10 @@ class RenewedRobots:
         rewards, ended = self.robots.step(actions)
         self._age += 1
         old = (self._age >= self._longest) & ~ended
+        last = None
         if (over := ended | old).any():
-            last = self.robots.look()
+            last = self.robots.observe(new_command=False)
             self.robots.restart(over)
             self._age[over] = 0
-            now = self.robots.observe()
-        else:
-            now = last = self.robots.observe()
-        return now, rewards, ended, old, last
+        now = self.robots.observe()
+        return now, rewards, ended, old, now if last is None else last

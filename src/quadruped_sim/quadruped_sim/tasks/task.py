@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 from collections import Counter
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Literal
@@ -55,7 +55,6 @@ class Total(Struct, frozen=True, forbid_unknown_fields=True):
     lowest: Number = -1e6
 
 
-Terrains = Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)]
 SECTIONS = {"rewards": rewards, "score": rewards, "terminations": terminations, "signals": signals}
 
 
@@ -78,7 +77,7 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     critic: tuple[AnyTerm, ...] = ()
     episode: Positive = 20.0
     start: Literal["standing", "lying"] = "standing"
-    terrains: Terrains = ({"kind": "flat"},)
+    terrains: Annotated[tuple[dict[str, Any], ...], Meta(min_length=1)] = ({"kind": "flat"},)
     commands: SetpointRanges = SetpointRanges()
     randomization: Randomization = TYPICAL
     noise: dict[str, NotNegative] | None = None
@@ -105,11 +104,11 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         terms = (*seen.terms, *self.teacher, *(self.critic if critic else ()))
         return structs.replace(interface, inputs={name: structs.replace(seen, terms=terms)})
 
-    def driven(self, robot: Robot | None = None) -> Robot:
-        """Return the robot, by default the task's, with the gains of the task's interface. If its action bounds
-        torques, it does not limit the rate of targets.
+    def driven(self) -> Robot:
+        """Return the robot with the gains of the task's interface. If its action bounds torques, it does not limit the
+        rate of targets.
         """
-        robot, at = robot or load_robot(self.robot), self.interface
+        robot, at = load_robot(self.robot), self.interface
         if at is None or not isinstance(at.action, JointTargets):
             return robot
         gains = {"kp": at.stiffness, "kd": at.damping}
@@ -131,10 +130,9 @@ class Task(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     def functions(self, section: str, batch: int) -> dict[str, Function]:
         """Return the functions of a section for B robots. Raises FcnetError for an unknown function or parameter."""
-        calls: Mapping[str, Call] = getattr(self, section)
         return {
             name: Function(f"{section}.{name}", call, SECTIONS[section], Path(self.folder), batch)
-            for name, call in calls.items()
+            for name, call in getattr(self, section).items()
         }
 
 
@@ -155,47 +153,40 @@ class Function:
     """A task's function with its parameters, and its memory if it has one, for B robots."""
 
     def __init__(self, place: str, call: Call, module: ModuleType, folder: Path, batch: int) -> None:
-        self.call = call
-        function = _named(call.function, module, folder)
-        takes = inspect.signature(function, eval_str=True).parameters
+        file, _, name = call.function.rpartition(":")
+        if file:
+            module = _imported(folder / f"{file}.py")
+        found = inspect.getmembers(module, inspect.isfunction)
+        known = {name: member for name, member in found if member.__module__ == module.__name__ and name[0] != "_"}
+        if name not in known:
+            where = f"{folder / file}.py" if file else "the suite"
+            raise FcnetError(f"there is no function {name} in {where}; choose one of {', '.join(sorted(known))}")
+        takes, empty = inspect.signature(known[name], eval_str=True).parameters, inspect.Parameter.empty
         fields = [
-            (name, Any if item.annotation is item.empty else item.annotation, *_default(item))
-            for name, item in takes.items()
+            (
+                item.name,
+                Any if item.annotation is empty else item.annotation,
+                *([item.default] * (item.default != empty)),
+            )
+            for item in takes.values()
             if item.kind is item.KEYWORD_ONLY
         ]
-        kind = msgspec.defstruct(call.function.replace(":", "_"), fields, kw_only=True, forbid_unknown_fields=True)
+        kind = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
         try:
-            params: Any = converted(call.params, kind)
+            params = structs.asdict(converted(call.params, kind))
         except FcnetError as error:
             raise FcnetError(f"{place}, function {call.function}: {error}") from error
-        self._function, self._params = function, {name: getattr(params, name) for name, *_ in fields}
-        self._memory = (Memory(batch),) if "memory" in takes else ()
+        self._memory = Memory(batch)
+        self._call = partial(known[name], **params, **({"memory": self._memory} if "memory" in takes else {}))
 
     def __call__(self, view: TrueState) -> Any:
         """Return an array (B,) or (B, n)."""
-        return self._function(view, *self._memory, **self._params)
+        return self._call(view)
 
     def reset(self, mask: Mask) -> None:
         """Forget what the robots in `mask` (B,) did."""
-        for memory in self._memory:
-            memory.reset(mask)
-
-
-def _default(item: inspect.Parameter) -> tuple[Any, ...]:
-    return () if item.default is item.empty else (item.default,)
-
-
-def _named(name: str, module: ModuleType, folder: Path) -> Any:
-    """Return the function of that name in the module, or FILE:NAME in FILE.py in the folder."""
-    file, _, function = name.rpartition(":")
-    if file:
-        module = _imported(folder / f"{file}.py")
-    found = inspect.getmembers(module, inspect.isfunction)
-    known = {name: member for name, member in found if member.__module__ == module.__name__ and name[0] != "_"}
-    if function not in known:
-        where = f"{folder / file}.py" if file else "the suite"
-        raise FcnetError(f"there is no function {function} in {where}; choose one of {', '.join(sorted(known))}")
-    return known[function]
+        for array in self._memory.values():
+            array[mask] = 0
 
 
 def _imported(path: Path) -> ModuleType:
@@ -216,26 +207,26 @@ class Rewards:
     """
 
     def __init__(self, task: Task, batch: int, section: str = "rewards") -> None:
-        self._total = task.total if section == "rewards" else Total(lowest=0.0)
-        self._per_second = section == "score"
-        self._parts = task.functions(section, batch)
-        self._weights = {name: reward.weight for name, reward in getattr(task, section).items()}
-        penalties = [termination.penalty for termination in task.terminations.values()]
+        self._is_score = section == "score"
+        self._total = Total(lowest=0.0) if self._is_score else task.total
+        weights = [reward.weight for reward in getattr(task, section).values()]
+        self._parts = dict(zip(task.functions(section, batch).items(), weights, strict=True))
+        penalties = [0.0 if self._is_score else termination.penalty for termination in task.terminations.values()]
         self._terminations = dict(zip(task.functions("terminations", batch).values(), penalties, strict=True))
         self.totals: Counter[str] = Counter()
 
     def reset(self, mask: Mask) -> None:
         """Forget what the robots in `mask` (B,) did."""
-        for part in (*self._parts.values(), *self._terminations):
-            part.reset(mask)
+        for function in (*(function for _, function in self._parts), *self._terminations):
+            function.reset(mask)
 
     def __call__(self, view: View) -> tuple[Array, Mask]:
         """Return the rewards (B,) of a control period, and which episodes it ends (B,)."""
-        parts = {name: self._weights[name] * part(view) for name, part in self._parts.items()}
+        parts = {name: weight * function(view) for (name, function), weight in self._parts.items()}
         self.totals.update({name: float(part.sum()) for name, part in parts.items()})
         paid = np.maximum(sum(parts.values()), self._total.lowest)
         ended = np.zeros(len(paid), dtype=bool)
         for termination, penalty in self._terminations.items():
             ended |= (ends := termination(view))
-            paid = paid - (0.0 if self._per_second else penalty) * ends
-        return self._total.scale * paid * (view.simulation.period if self._per_second else 1.0), ended
+            paid = paid - penalty * ends
+        return self._total.scale * paid * (view.simulation.period if self._is_score else 1.0), ended

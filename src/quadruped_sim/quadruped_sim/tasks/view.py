@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,26 +15,22 @@ from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import BodyState, Simulation
-from quadruped_sim.trot_expert import PHASE_OFFSET, TrotParameters, parameters_of
+from quadruped_sim.trot_expert import PHASE_OFFSET, parameters_of
 
 SIDE = 0.15  # [m] from the trunk's middle to the places left and right of it where the slope is measured
 
 
-class Memory:
+class Memory(dict[str, Any]):
     """Arrays that a function keeps from one control period to the next, by name; zero at first and after a reset."""
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
-        self._arrays: dict[str, Any] = {}
 
     def __call__(self, name: str, size: int, dtype: npt.DTypeLike = np.float64) -> Any:
         """Return the array (B, size) of that name, which the function changes in place."""
-        return self._arrays.setdefault(name, np.zeros((self._batch, size), dtype))
-
-    def reset(self, mask: Mask) -> None:
-        """Clear the rows of the robots in `mask` (B,)."""
-        for array in self._arrays.values():
-            array[mask] = 0
+        if name not in self:
+            self[name] = np.zeros((self._batch, size), dtype)
+        return self[name]
 
 
 class Ground(NamedTuple):
@@ -56,6 +53,7 @@ class Feet(NamedTuple):
     height: Array
 
 
+@dataclass(eq=False)
 class TrueState:
     """The true state of robots (B,) over their true ground. Frame H is level and heads along the trunk.
 
@@ -63,13 +61,29 @@ class TrueState:
     velocity (B, 3) [m/s] in H; clearance (B,) [m] of the trunk's centre over the ground at this point.
     """
 
-    def __init__(self, simulation: Simulation, state: BodyState) -> None:
-        self.simulation, self.robot, self.state = simulation, simulation.robot, state
-        self.rotation, self.attitude = matrix_from_xyzw(state.orientation), roll_pitch_yaw(state.orientation)
+    simulation: Simulation
+    state: BodyState
+
+    def __post_init__(self) -> None:
+        self.robot = self.simulation.robot
+
+    @cached_property
+    def rotation(self) -> Array:
+        return matrix_from_xyzw(self.state.orientation)
+
+    @cached_property
+    def attitude(self) -> Array:
+        return roll_pitch_yaw(self.state.orientation)
+
+    @cached_property
+    def heading(self) -> Array:
         cosine, sine = np.cos(self.attitude[:, 2]), np.sin(self.attitude[:, 2])
-        self.heading = np.array([[cosine, sine], [-sine, cosine]]).transpose(2, 0, 1)
-        ahead = (self.heading @ state.linear_velocity[:, :2, None])[..., 0]
-        self.velocity = np.concatenate([ahead, state.linear_velocity[:, 2:]], axis=1)
+        return np.array([[cosine, sine], [-sine, cosine]]).transpose(2, 0, 1)
+
+    @cached_property
+    def velocity(self) -> Array:
+        ahead = (self.heading @ self.state.linear_velocity[:, :2, None])[..., 0]
+        return np.concatenate([ahead, self.state.linear_velocity[:, 2:]], axis=1)
 
     @cached_property
     def clearance(self) -> Array:
@@ -101,6 +115,7 @@ class TrueState:
         return Feet(place, velocity, from_trunk[..., :2] @ self.heading.transpose(0, 2, 1), height)
 
 
+@dataclass(eq=False)
 class View(TrueState):
     """Robots (B,) with N joints and F feet at the end of a control period.
 
@@ -109,39 +124,27 @@ class View(TrueState):
     joint_rate [rad/s] (T, B, N) and foot_force (T, B, F) [N] after each of the T physics steps of the period.
     """
 
-    def __init__(
-        self,
-        simulation: Simulation,
-        state: BodyState,
-        setpoint: Array,
-        phase: Array,
-        walking: Mask,
-        requested: Array,
-        sent: Array,
-        before: Array,
-        records: Mapping[str, Array],
-    ) -> None:
-        super().__init__(simulation, state)
-        self.setpoint, self.phase, self.walking, self.records = setpoint, phase, walking, records
-        self.requested, self.sent, self.before = requested, sent, before
+    setpoint: Array
+    phase: Array
+    walking: Mask
+    requested: Array
+    sent: Array
+    before: Array
+    records: Mapping[str, Array]
 
     def commanded(self, name: str) -> Array:
         """Return the commands (B,) of a setpoint field."""
         return self.setpoint[:, SETPOINT_FIELDS.index(name)]
 
     @cached_property
-    def stride(self) -> TrotParameters:
-        return parameters_of(self.robot)
-
-    @cached_property
     def lift(self) -> Array:
         """Commanded height (B, 1) [m] of a swing."""
         leg = self.robot.geometry.thigh + self.robot.geometry.calf
-        return (self.stride.clearance * leg + self.commanded("clearance"))[:, None]
+        return (parameters_of(self.robot).clearance * leg + self.commanded("clearance"))[:, None]
 
     @cached_property
     def swing(self) -> Array:
         """Progress (B, F) of each foot in its swing by the gait clock, above 0 to 1; -1 in stance."""
-        duty = self.stride.duty_of(self.setpoint, self.robot.gait.speed_knee)[:, None]
+        duty = parameters_of(self.robot).duty_of(self.setpoint, self.robot.gait.speed_knee)[:, None]
         swing = ((self.phase[:, None] + PHASE_OFFSET) % 1.0 - duty) / (1 - duty)
         return np.where(self.walking[:, None] & (swing > 0.0), swing, -1.0)

@@ -16,7 +16,7 @@ from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot
-from quadruped_sim.teacher.privileged import ACTION_UNIT
+from quadruped_sim.teacher.expert import ACTION_UNIT
 from quadruped_sim.teacher.symmetry import Permutation
 
 OBSERVATION_CLIP = 6.0  # [standard deviations]

@@ -27,9 +27,8 @@ from quadruped_sim.reinforcement import WorkerEnvironment, load_checkpoint, save
 from quadruped_sim.rollout import ActionNoise
 from quadruped_sim.tasks.task import Task
 from quadruped_sim.teacher.expert import teacher_config
-from quadruped_sim.teacher.groups import Groups, Progress
+from quadruped_sim.teacher.groups import Groups, Progress, TeacherConfig
 from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
-from quadruped_sim.teacher.settings import TeacherConfig
 from quadruped_sim.teacher.symmetry import action_mirror, observation_mirror
 from quadruped_sim.worker_pool import worker_pool
 
@@ -53,7 +52,7 @@ class TeacherEnvironment(WorkerEnvironment):
     def __init__(
         self, task: Task, plan: CollectionPlan, config: TeacherConfig, workers: Sequence[Executor], seed: int
     ) -> None:
-        make = partial(Groups, task, plan, config.robots, config.groups, config.renewal)
+        make = partial(Groups, task, plan, config)
         robots = config.robots // config.groups * config.groups
         robot = load_robot(plan.robot)
         teacher, critic = (task.teacher_interface(robot, critic) for critic in (False, True))

@@ -12,7 +12,7 @@ import msgspec
 from fcnet_core.files import Positive, Workers, option, read_settings
 from quadruped_sim.collection import CollectionPlan, Part, load_plan
 from quadruped_sim.tasks.task import Task, load_task
-from quadruped_sim.teacher.settings import TeacherConfig
+from quadruped_sim.teacher.groups import TeacherConfig
 
 SUMMARY = "make a teacher, the expert of `fcnet collect`: imitate the built-in trot, then improve by PPO"
 EPILOG = """

@@ -28,7 +28,7 @@ from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
 from quadruped_sim.tasks.task import load_task
 from quadruped_sim.tasks.view import TrueState
-from quadruped_sim.teacher.privileged import Privileged
+from quadruped_sim.teacher.expert import Privileged
 from quadruped_sim.worker_pool import worker_pool
 
 FOLDER = shipped_model("aliengo").parent

@@ -36,7 +36,7 @@ def test_an_observation_is_the_authors_with_their_scales(walk) -> None:
     data.qpos[7:], data.qvel[6:] = suite_order(POSE + offset), suite_order(rate)
     data.qvel[:3], data.qvel[3:6] = (3.0, 2.0, 1.0), (0.4, -0.8, 1.2)
     walk.observe()
-    seen = np.stack([walk.look()[0] for _ in range(200)])
+    seen = np.stack([walk.observe(new_command=False)[0] for _ in range(200)])
     assert seen.shape == (200, 48) and seen.dtype == np.float32
     expected = [np.zeros(3), [0.1, -0.2, 0.3], [0, 0, -1], [1.0, 0, 0], offset, 0.05 * rate, action]
     noise = np.repeat([0.0, 0.05, 0.05, 0.0, 0.01, 0.075, 0.0], [3, 3, 3, 3, 12, 12, 12])
