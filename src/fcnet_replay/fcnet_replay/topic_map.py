@@ -131,7 +131,7 @@ class JointSource(TopicSource, frozen=True):
         if isinstance(self.joints, list):
             return tuple(self.joints)
         ours = {theirs: name for name, theirs in self.joints.items()}
-        return tuple(ours.get(name, name) for name in columns.texts.get(self.names, []))
+        return tuple(ours.get(name, name) for name in columns.layout.texts.get(self.names, []))
 
     def of_joints(self, columns: Columns, path: str, joints: tuple[str, ...], optional: bool) -> Array:
         named = self.joint_names(columns)
@@ -196,7 +196,7 @@ def _stamp(columns: Columns) -> Array:
 
 
 def _mode(columns: Columns, path: str) -> Array:
-    texts = columns.texts.get(path, [])
+    texts = columns.layout.texts.get(path, [])
     if len(texts) != 1 or texts[0] not in MODES:
         raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
     return np.full(len(columns.rows), float(MODES.index(texts[0])))

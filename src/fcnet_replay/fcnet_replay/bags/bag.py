@@ -21,15 +21,8 @@ from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.recording_notes import read_notes
 
-
-def _read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    # Imported only for ROS 1 bags: the import would add a fifth to every other replay.
-    from fcnet_replay.bags.ros1_file import read_ros1
-
-    return read_ros1(path, name, wanted, contents)
-
-
-READERS = {".mcap": read_mcap, ".db3": read_sqlite, ".bag": _read_ros1}
+READERS = {".mcap": read_mcap, ".db3": read_sqlite}
+SUFFIXES = (*READERS, ".bag")
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
@@ -58,18 +51,24 @@ class Bag:
         good = 0
         for path in self.files:
             try:
-                _check_ordinary(path)
+                facts = path.stat()  # a file under /proc has no size, and reading it may block
+                if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
+                    raise ReplayError(f"{damage(path, 0, 'it is empty or no ordinary file')}")
                 with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
                     plain = _unpacked(path, Path(folder)) if path.suffix == ".zstd" else path
-                    for batch in READERS[plain.suffix](plain, path, topics, self.contents):
-                        yield self._unpack(batch) if self._compressed_messages else batch
+                    if plain.suffix == ".bag":  # imported late: the import would add a fifth to every other replay
+                        from fcnet_replay.bags.ros1_file import read_ros1 as reader
+                    else:
+                        reader = READERS[plain.suffix]
+                    for batch in reader(plain, path, topics, self.contents):
+                        yield self._decompressed(batch) if self._compressed_messages else batch
                 good += 1
             except ReplayError as error:
                 self.contents.problems.append(Problem("damaged", str(error)))
         if not good:
-            raise ReplayError(self.contents.problems[-1].sentence)
+            raise ReplayError(f"{self.contents.problems[-1]}")
 
-    def _unpack(self, batch: MessageBatch) -> MessageBatch:
+    def _decompressed(self, batch: MessageBatch) -> MessageBatch:
         messages, received = [], []
         for message, time in zip(batch.messages(), batch.received.tolist(), strict=True):
             try:
@@ -84,21 +83,32 @@ class Bag:
 
 
 def open_bag(path: str | Path) -> Bag:
-    """Open the bag at `path`. Raises ReplayError if there is none."""
+    """Open the bag at `path`: a file, a folder, or the folder of a killed recording, which has files without a
+    description. Raises ReplayError if there is none.
+    """
     place = Path(path)
     if place.is_file() and _is_bag_file(place):
         return Bag(place, (place,), _metadata_of_files((place,)))
     if not place.is_dir():
         raise ReplayError(f"there is no bag at {place}; give its folder, or an .mcap, .db3 or .bag file")
     try:
-        if not (place / "metadata.yaml").is_file():
-            raise ValueError("it has no metadata.yaml")
         return _described(place)
     except UNREADABLE as error:
-        return _undescribed(place, str(error).splitlines()[0][:200] if str(error) else type(error).__name__)
+        why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+    found = [file for file in place.iterdir() if _is_bag_file(file) and file.is_file()]
+    files = tuple(sorted({file.resolve(): file for file in found}.values()))  # each once, in spite of links
+    if not files:
+        raise ReplayError(f"{place} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it")
+    bag = Bag(place, files, _metadata_of_files(files))
+    what = f"{why}; all {len(files)} bag files of the folder are read"
+    bag.contents.problems.append(damage(place / "metadata.yaml", 0, what))
+    return bag
 
 
 def _described(folder: Path) -> Bag:
+    """Return the bag of metadata.yaml. Raises one of UNREADABLE."""
+    if not (folder / "metadata.yaml").is_file():
+        raise ValueError("it has no metadata.yaml")
     try:
         text = read_file(folder / "metadata.yaml", "the file", LARGEST_METADATA)
         metadata = _metadata(text, "rosbag2_bagfile_information")
@@ -112,18 +122,6 @@ def _described(folder: Path) -> Bag:
     if len({file.resolve() for file in files}) < len(files):
         raise ValueError("its metadata.yaml names a file more than once")
     return Bag(folder, files, metadata)
-
-
-def _undescribed(folder: Path, why: str) -> Bag:
-    """Return the bag of a killed recording, which has files but no description of them."""
-    found = [file for file in folder.iterdir() if _is_bag_file(file) and file.is_file()]
-    files = tuple(sorted({file.resolve(): file for file in found}.values()))  # each once, in spite of links
-    if not files:
-        raise ReplayError(f"{folder} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it")
-    bag = Bag(folder, files, _metadata_of_files(files))
-    what = f"{why}; all {len(files)} bag files of the folder are read"
-    bag.contents.problems.append(damage(folder / "metadata.yaml", 0, what))
-    return bag
 
 
 @dataclass(frozen=True)
@@ -163,14 +161,7 @@ def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
 
 
 def _is_bag_file(path: Path) -> bool:
-    return (Path(path.stem).suffix if path.suffix == ".zstd" else path.suffix) in READERS
-
-
-def _check_ordinary(path: Path) -> None:
-    """Raise ReplayError for empty and special files. A file under /proc has no size, and reading it may block."""
-    facts = path.stat()
-    if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
-        raise ReplayError(damage(path, 0, "it is empty or no ordinary file").sentence)
+    return (Path(path.stem).suffix if path.suffix == ".zstd" else path.suffix) in SUFFIXES
 
 
 def _unpacked(path: Path, folder: Path) -> Path:
@@ -185,7 +176,7 @@ def _unpacked(path: Path, folder: Path) -> Path:
                 file.write(block)
     except zstandard.ZstdError as error:
         if not size:
-            raise ReplayError(damage(path, 0, f"it cannot be decompressed ({error})").sentence) from error
+            raise ReplayError(f"{damage(path, 0, f'it cannot be decompressed ({error})')}") from error
     except OSError as error:
         raise ReplayError(
             f"{path} cannot be unpacked into {folder.parent} ({error.strerror}); set TMPDIR to a folder with more room"

@@ -12,6 +12,8 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Generator, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO
@@ -40,16 +42,7 @@ DEFINITION_ENCODINGS = ("ros2msg", "ros2idl")
 END = (Opcode.DATA_END, Opcode.FOOTER)
 
 HEAD = struct.Struct("<BQ")  # of a record: operation and length
-_length = struct.Struct("<Q").unpack_from
-MESSAGE_HEAD = 22  # [bytes] channel, sequence, two times
-MESSAGE = np.dtype(
-    {
-        "names": ["channel", "received"],
-        "formats": ["<u2", "<i8"],
-        "offsets": [HEAD.size, HEAD.size + 6],
-        "itemsize": HEAD.size + MESSAGE_HEAD,
-    }
-)
+MESSAGE = np.dtype([("head", "V9"), ("channel", "<u2"), ("sequence", "<u4"), ("received", "<i8"), ("published", "<i8")])
 UNREADABLE = (McapError, ReplayError, struct.error, UnicodeDecodeError, OverflowError)
 
 
@@ -61,49 +54,41 @@ def read_mcap(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ReplayError(damage(name, 0, "it does not start as an mcap file does").sentence)
-        yield from _Reader(file, path.stat().st_size, name, wanted, contents).batches()
+            raise ReplayError(f"{damage(name, 0, 'it does not start as an mcap file does')}")
+        yield from _Reader(file, name, wanted, contents).batches(path.stat().st_size)
 
 
 def mcap_metadata(path: Path) -> list[str]:
     """Return the YAML metadata that rosbag2 wrote at the beginning and at the end of this file, if readable."""
     found, size = [], path.stat().st_size
     with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            return []
+        file.seek(len(MAGIC))
         for _ in range(MOST_RECORDS):
             head = file.read(HEAD.size)
             operation, length = HEAD.unpack(head) if len(head) == HEAD.size else (Opcode.FOOTER, 0)
-            end = file.tell() + length
-            if operation in END or end > size:
+            if operation in END or (end := file.tell() + length) > size:
                 break
             if operation == Opcode.METADATA and length <= LARGEST_METADATA:
-                try:
-                    record = Metadata.read(_stream(file.read(length)))
-                    found.append(record.metadata["serialized_metadata"] if record.name == "rosbag2" else "")
-                except (*UNREADABLE, KeyError):
-                    pass
+                with suppress(*UNREADABLE):
+                    found.append(Metadata.read(_stream(file.read(length))).metadata.get("serialized_metadata", ""))
             file.seek(end)
     return found
 
 
+@dataclass
 class _Reader:
-    def __init__(
-        self, file: BinaryIO, size: int, name: Path, wanted: frozenset[str] | None, contents: Contents
-    ) -> None:
-        self._file = file
-        self._size = size
-        self._name = name
-        self._wanted = wanted
-        self._contents = contents
-        self._most_problems = len(contents.problems) + MOST_PROBLEMS
-        self._schemas: dict[int, str] = {}
-        self._topics: dict[int, tuple[str, str] | None] = {}  # name and type by channel; None: unwanted
-        self._unpacked = 0
+    file: BinaryIO
+    name: Path
+    wanted: frozenset[str] | None
+    contents: Contents
+    schemas: dict[int, str] = field(default_factory=dict)
+    topics: dict[int, tuple[str, str] | None] = field(default_factory=dict)  # name, type by channel; None: unwanted
+    unpacked: int = 0
 
-    def batches(self) -> Iterator[MessageBatch]:
-        file = self._file
-        while len(self._contents.problems) < self._most_problems:
+    def batches(self, size: int) -> Iterator[MessageBatch]:
+        """Yield the messages of a file of `size` bytes."""
+        file, most_problems = self.file, len(self.contents.problems) + MOST_PROBLEMS
+        while len(self.contents.problems) < most_problems:
             offset = file.tell()
             head = file.read(HEAD.size)
             if len(head) < HEAD.size:
@@ -111,7 +96,7 @@ class _Reader:
                 return
             operation, length = HEAD.unpack(head)
             end = file.tell() + length
-            if end > self._size:
+            if end > size:
                 self._damage(offset, f"a record of {length} bytes does not end within the file")
                 return
             if operation in END:
@@ -129,12 +114,12 @@ class _Reader:
     def _chunk(self, length: int) -> Iterator[MessageBatch]:
         if length > LARGEST_CHUNK:
             raise ReplayError(f"a chunk of {length} bytes is larger than any recorder writes; it is left out")
-        chunk = Chunk.read(_stream(self._file.read(length)))
+        chunk = Chunk.read(_stream(self.file.read(length)))
         size = chunk.uncompressed_size
         if size > LARGEST_CHUNK:
             raise ReplayError(f"a chunk claims {size} bytes, more than any recorder writes; it is left out")
-        self._unpacked += size
-        if self._unpacked > LARGEST_FILE:
+        self.unpacked += size
+        if self.unpacked > LARGEST_FILE:
             raise ReplayError(f"its chunks hold more than {LARGEST_FILE} bytes; the rest is left out")
         records = _unpacked(chunk)
         if len(records) != size or (chunk.uncompressed_crc and zlib.crc32(records) != chunk.uncompressed_crc):
@@ -146,8 +131,8 @@ class _Reader:
         """Read records that lie outside of chunks, at least one of `smallest` bytes; return how many bytes."""
         if smallest > LARGEST_CHUNK:
             raise ReplayError(f"a record of {smallest} bytes is larger than any recorder writes; it is left out")
-        offset = self._file.tell()
-        read = yield from self._records(self._file.read(max(BLOCK, smallest)))
+        offset = self.file.tell()
+        read = yield from self._records(self.file.read(max(BLOCK, smallest)))
         if read < smallest:
             self._damage(offset, "a record is malformed")
         return max(read, smallest)
@@ -160,35 +145,33 @@ class _Reader:
             content = _stream(block[starts[place] + HEAD.size : ends[place]])
             self._define(Schema.read(content) if operations[place] == Opcode.SCHEMA else Channel.read(content))
         message = operations == Opcode.MESSAGE
-        short = np.flatnonzero(message & (ends - starts < HEAD.size + MESSAGE_HEAD))
-        if len(short):
+        if len(short := np.flatnonzero(message & (ends - starts < MESSAGE.itemsize))):
             starts, ends, message = starts[: short[0]], ends[: short[0]], message[: short[0]]
         first, end = starts[message], ends[message]
         heads = _at_every_byte(block, MESSAGE)[first]
-        channels = heads["channel"]
-        for channel in np.unique(channels).tolist():
-            if channel not in self._topics:
+        for channel in np.unique(heads["channel"]).tolist():
+            if channel not in self.topics:
                 raise ReplayError(f"messages are of channel {channel}, which is not defined; they are left out")
-            if wanted := self._topics[channel]:
-                mine = channels == channel
-                start = first[mine] + HEAD.size + MESSAGE_HEAD
+            if wanted := self.topics[channel]:
+                mine = heads["channel"] == channel
+                start = first[mine] + MESSAGE.itemsize
                 size = end[mine] - start
                 yield MessageBatch(*wanted, heads["received"][mine], size, _gather(block, start, size))
         return int(ends[-1]) if len(ends) else 0
 
     def _define(self, record: Schema | Channel) -> None:
         if isinstance(record, Schema):
-            self._schemas[record.id] = record.name
+            self.schemas[record.id] = record.name
             if record.encoding in DEFINITION_ENCODINGS:
-                self._contents.definitions[record.name] = record.encoding, record.data.decode()
+                self.contents.definitions[record.name] = record.encoding, record.data.decode()
             return
-        kind = self._schemas.get(record.schema_id, "")
-        self._contents.topics[record.topic] = kind
-        wanted = record.message_encoding == "cdr" and (self._wanted is None or record.topic in self._wanted)
-        self._topics[record.id] = (record.topic, kind) if wanted else None
+        kind = self.schemas.get(record.schema_id, "")
+        self.contents.topics[record.topic] = kind
+        wanted = record.message_encoding == "cdr" and (self.wanted is None or record.topic in self.wanted)
+        self.topics[record.id] = (record.topic, kind) if wanted else None
 
     def _damage(self, offset: int, what: str) -> None:
-        self._contents.problems.append(damage(self._name, offset, what))
+        self.contents.problems.append(damage(self.name, offset, what))
 
 
 def _stream(content: bytes) -> ReadDataStream:
@@ -221,8 +204,8 @@ def _bounds(block: bytes) -> tuple[Rows, Rows]:
     """Return the starts and ends (N,) of the whole records in a block, up to the end of the data section."""
     starts, at, last = [], 0, len(block) - HEAD.size
     while at <= last:
-        (length,) = _length(block, at + 1)
-        if length > last - at or block[at] in END:
+        operation, length = HEAD.unpack_from(block, at)
+        if length > last - at or operation in END:
             break
         starts.append(at)
         at += HEAD.size + length

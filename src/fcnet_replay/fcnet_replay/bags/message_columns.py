@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,16 +37,14 @@ Fields = Mapping[str, Any]  # kind -> (constants, [(field, definition)]) as rosb
 Numbers = npt.NDArray[Any]
 
 
+_known = cache(lambda: get_typestore(Stores.ROS2_JAZZY).fielddefs)
+
+
 class _Defined(dict[str, Any]):
     """Types that a bag defines, or else ROS's own. Loading ROS's types takes as long as reading a minute of a bag."""
 
     def __missing__(self, kind: str) -> Any:
         return _known()[kind]
-
-
-@lru_cache(maxsize=1)
-def _known() -> Fields:
-    return get_typestore(Stores.ROS2_JAZZY).fielddefs
 
 
 @lru_cache(maxsize=64)
@@ -65,18 +63,13 @@ def fields_for(kind: str, encoding: str = "", text: str = "") -> Fields:
 
 @dataclass(frozen=True)
 class Columns:
-    """Messages (N, length) of one structure; rows (N,): their indices in the decoded batch. Fields have paths such as
-    `points[0].positions`.
+    """Messages (N, length) of one structure; rows (N,): their indices in the decoded batch. The strings of all are
+    layout.texts. Fields have paths such as `points[0].positions`.
     """
 
     rows: Rows
     messages: Bytes
     layout: Layout
-
-    @property
-    def texts(self) -> dict[str, list[str]]:
-        """Strings by field, equal in all messages."""
-        return self.layout.texts
 
     def numbers(self, field: str) -> Numbers | None:
         """Return the numbers (N, count) of a field, or None if the messages have no such field of numbers."""
@@ -113,8 +106,11 @@ class ColumnDecoder:
         tried = 0
         while len(rows):
             if tried == len(layouts):
+                self._structures += 1
                 try:
-                    layouts.append(self._learn(messages[0].tobytes()))
+                    if self._structures > MOST_STRUCTURES:
+                        raise ReplayError(f"they have more than {MOST_STRUCTURES} different structures")
+                    layouts.append(Layout(messages[0].tobytes(), self._kind, self._types))
                 except ReplayError as error:
                     yield int(rows[0]), str(error)
                     rows, messages = rows[1:], messages[1:]
@@ -127,12 +123,6 @@ class ColumnDecoder:
                 return
             yield Columns(rows[same], messages[same], layout)
             rows, messages = rows[~same], messages[~same]
-
-    def _learn(self, message: bytes) -> Layout:
-        self._structures += 1
-        if self._structures > MOST_STRUCTURES:
-            raise ReplayError(f"they have more than {MOST_STRUCTURES} different structures")
-        return Layout(message, self._kind, self._types)
 
 
 class Layout:

@@ -35,7 +35,7 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
     try:
         reader.open()
     except UNREADABLE as error:
-        raise ReplayError(damage(name, 0, f"it is no finished ROS 1 bag ({error!s:.200})").sentence) from error
+        raise ReplayError(f"{damage(name, 0, f'it is no finished ROS 1 bag ({error!s:.200})')}") from error
     try:
         contents.topics.update({connection.topic: connection.msgtype for connection in reader.connections})
         for place, chunk in reader.chunks.items():
@@ -43,12 +43,13 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
                 raise ReaderError(f"a chunk of {chunk.datasize} bytes is larger than any recorder writes")
             limited = DECOMPRESSORS.get(chunk.decompressor.__name__, chunk.decompressor)
             reader.chunks[place] = chunk._replace(decompressor=limited)
-        chosen = [connection for connection in reader.connections if wanted is None or connection.topic in wanted]
-        for connection in chosen:
-            if connection.msgtype not in types.fielddefs:
+        chosen = []
+        for connection in reader.connections:
+            if connection.msgtype in types.fielddefs:
+                chosen += [connection] * (wanted is None or connection.topic in wanted)
+            elif wanted is None or connection.topic in wanted:
                 what = f"messages of {connection.topic} left out: ROS has no type {connection.msgtype}"
                 contents.problems.append(Problem("left_out", what))
-        chosen = [connection for connection in chosen if connection.msgtype in types.fielddefs]
         messages = reader.messages(chosen) if chosen else iter(())
         while some := list(islice(messages, MESSAGES)):
             for connection in dict.fromkeys(connection for connection, _, _ in some):

@@ -14,10 +14,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 
-MAGIC = b"SQLite format 3\0"
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]
 LARGEST_METADATA = 2**20  # [characters]
 ROWS = 1000  # read at a time
@@ -27,25 +25,17 @@ UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
 
 def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[MessageBatch]:
-    """Yield the messages of these topics (None: all) in the order of recording. name: of the file in errors.
-
-    Raises ReplayError if it is no sqlite3 file. Reads up to damage.
+    """Yield the messages of these topics (None: all) in the order of recording, up to damage. name: of the file in
+    errors.
     """
-    with path.open("rb") as file:
-        if file.read(len(MAGIC)) != MAGIC:
-            raise ReplayError(damage(name, 0, "it does not start as an sqlite3 bag does").sentence)
-    rows = 0
+    read = 0
     with closing(_Database(path)) as database:
         try:
-            for table in ("topics", "messages"):
-                if not database.has_table(table):
-                    raise sqlite3.DatabaseError(f"it has no table {table}")
-            topics = _topics(database, wanted, contents)
-            for batch in _messages(database, topics):
-                rows += len(batch.size)
+            for batch in _messages(database, _topics(database, wanted, contents)):
+                read += len(batch.size)
                 yield batch
         except UNREADABLE as error:
-            contents.problems.append(damage(name, None, f"after {rows} messages the database says: {error}"))
+            contents.problems.append(damage(name, None, f"after {read} messages the database says: {error}"))
 
 
 def sqlite_metadata(path: Path) -> list[str]:
@@ -68,13 +58,10 @@ class _Database:
         self._connection = sqlite3.connect(f"file:{path.resolve()}?mode=ro&immutable=1", uri=True)
         self._connection.set_progress_handler(self._check, STEPS)
         self.close = self._connection.close
-        self._trusted = True
 
     def execute(self, query: str) -> sqlite3.Cursor:
         """Run a query without trust in the schema. Raises sqlite3.Error, also for a file that is no database."""
-        if self._trusted:
-            self._connection.execute("PRAGMA trusted_schema = OFF")
-            self._trusted = False
+        self._connection.execute("PRAGMA trusted_schema = OFF")
         return self._connection.execute(query)
 
     def has_table(self, name: str) -> bool:
@@ -89,6 +76,9 @@ class _Database:
 
 def _topics(database: _Database, wanted: frozenset[str] | None, contents: Contents) -> dict[int, tuple[str, str]]:
     """Return name and type of the requested topics by number; fill `contents`."""
+    for table in ("topics", "messages"):
+        if not database.has_table(table):
+            raise sqlite3.DatabaseError(f"it has no table {table}")
     found = database.execute("SELECT id, name, type FROM topics WHERE serialization_format = 'cdr'").fetchall()
     contents.topics.update({str(name): str(kind) for _, name, kind in found})
     if database.has_table("message_definitions"):

@@ -112,8 +112,8 @@ def test_columns_hold_what_each_message_holds() -> None:
         assert isinstance(group, Columns)
         for place, row in enumerate(group.rows.tolist()):
             message = made[row][0]
-            assert group.texts["name"] == message.name
-            assert group.texts["header.frame_id"] == ["base"]
+            assert group.layout.texts["name"] == message.name
+            assert group.layout.texts["header.frame_id"] == ["base"]
             assert group.numbers("header.stamp.nanosec")[place] == message.header.stamp.nanosec
             for field in ("position", "velocity", "effort"):
                 np.testing.assert_array_equal(group.numbers(field)[place], getattr(message, field))
