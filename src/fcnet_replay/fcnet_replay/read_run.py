@@ -85,12 +85,24 @@ def read_run(
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
             what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
             problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
-    modes, joints = _modes(found["mode"]), readers[names.JOINT_STATES.name].joints
-    sent = found[names.JOINT_TRAJECTORY.name]
+    joints, sent, modes, steps = (
+        readers[names.JOINT_STATES.name].joints,
+        found[names.JOINT_TRAJECTORY.name],
+        NO_MODES,
+        NO_STEPS,
+    )
+    if mode := found["mode"]:
+        order = np.argsort(mode["received"], kind="stable")
+        modes = ModeRecord(mode["received"][order], tuple(MODES[int(number)] for number in mode["mode"][order]))
+    if step := found["policy_step"]:
+        stamps, setpoint, clock = np.split(step["step"], [len(SCALARS), SIZE - 2], axis=1)
+        target, previous, joints_seen, imu_seen, cold = stamps.T
+        walking = clock[:, 1] > 0.5
+        steps = StepRecord(target, previous, joints_seen, imu_seen, cold > 0.5, setpoint, clock[:, 0], walking)
     if sent:  # without a known robot their order may be another
-        order = {joint: column for column, joint in enumerate(readers[names.JOINT_TRAJECTORY.name].joints)}
+        column_of = {joint: column for column, joint in enumerate(readers[names.JOINT_TRAJECTORY.name].joints)}
         unknown = np.full((len(sent["position"]), 1), np.nan)
-        sent["position"] = np.hstack([sent["position"], unknown])[:, [order.get(joint, -1) for joint in joints]]
+        sent["position"] = np.hstack([sent["position"], unknown])[:, [column_of.get(joint, -1) for joint in joints]]
     commands = {
         names.CMD_VEL.name: [commander.velocity for commander in commanders],
         names.CMD_POSE.name: [commander.pose for commander in commanders],
@@ -102,7 +114,7 @@ def read_run(
         TargetRecord(**sent) if sent else TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints)))),
         SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
         OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else NO_ODOMETRY,
-        steps=_steps(found["policy_step"]),
+        steps=steps,
         mode=modes,
         period=1.0 / notes.control_rate if notes.control_rate else None,
         notes=notes,
@@ -175,11 +187,9 @@ class _TopicReader:
                     groups.append((group.rows, self._source.read(group, self.joints)))
                 except ReplayError as error:
                     self._leave_out(str(error), len(group.rows))
-        if groups:
-            self._keep(received, groups)
-
-    def _keep(self, received: Rows, groups: list[tuple[Rows, dict[str, Array]]]) -> None:
-        """Keep groups of messages, given as rows and arrays, in the order of the bag."""
+        if not groups:
+            return
+        # Keep the groups in the order of the bag.
         rows = _joined([rows for rows, _ in groups])
         order = np.argsort(rows, kind="stable") if (np.diff(rows) < 0).any() else slice(None)
         self._parts.setdefault("received", []).append(received[rows[order]].astype(np.float64) * 1e-9)
@@ -212,21 +222,6 @@ def _without(bag: Bag, topic: str, problems: list[Problem]) -> str:
     more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
     found = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics"
     return f"{bag.path} has no {topic}, which a replay needs; {found}: name the robot's namespace, or give a topic map"
-
-
-def _modes(arrays: Mapping[str, Array]) -> ModeRecord:
-    if not arrays:
-        return NO_MODES
-    order = np.argsort(arrays["received"], kind="stable")
-    return ModeRecord(arrays["received"][order], tuple(MODES[int(number)] for number in arrays["mode"][order]))
-
-
-def _steps(arrays: Mapping[str, Array]) -> StepRecord:
-    if not arrays:
-        return NO_STEPS
-    stamps, setpoint, clock = np.split(arrays["step"], [len(SCALARS), SIZE - 2], axis=1)
-    target, previous, joints, imu, cold = stamps.T
-    return StepRecord(target, previous, joints, imu, cold > 0.5, setpoint, clock[:, 0], clock[:, 1] > 0.5)
 
 
 def _setpoints(

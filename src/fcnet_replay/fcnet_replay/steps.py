@@ -38,9 +38,8 @@ class Steps:
     step saw, of its target and of the target before, -1 if the run lacks the message; missing (K,): number of steps
     that the run lacks before each.
 
-    known (K,): the run has all four messages; usable (K,): with possible numbers. started (K,): the run has the start
-    of their walk; whole (K,): and all targets of that walk so far. The gait's phase of an inferred step is exact if
-    both hold; otherwise it is counted from the first target in the run.
+    usable (K,): the run has all four messages, with possible numbers. phase_known (K,): the run has the start of their
+    walk and all its targets so far; the gait's phase of other steps is counted from the first target in the run.
     """
 
     basis: Basis
@@ -50,18 +49,11 @@ class Steps:
     target: Rows
     previous: Rows
     missing: Rows
-    known: Mask
     usable: Mask
-    started: Mask
-    whole: Mask
+    phase_known: Mask
 
     def __len__(self) -> int:
         return len(self.joints)
-
-    @property
-    def phase_known(self) -> Mask:
-        """Steps (K,) of which the gait's phase is exact."""
-        return self.started & self.whole
 
     def chosen(self, mask: Mask | Rows) -> Steps:
         """Return the steps of a mask or of indices."""
@@ -78,19 +70,17 @@ class Steps:
     def observations(self, run: Run, interface: PolicyInterface) -> npt.NDArray[np.float32]:
         """Return the observations (K, n) of a policy without terms that look back; all steps must be usable."""
         builder = ObservationBuilder(interface, run.joint_names)
-        observations: npt.NDArray[np.float32] = builder.build(run.state(self.joints, self.imu), self.known_before(run))
-        return observations
+        return builder.build(run.state(self.joints, self.imu), self.known_before(run))
 
 
 def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
     """Return the recorded steps of a run, else steps inferred for a policy with the period and commands of `shaper`."""
     recorded = len(run.steps.target_stamp) > 0
-    certain = np.ones(len(run.steps.target_stamp), dtype=np.bool_)
-    record, started, whole = (run.steps, certain, certain) if recorded else _infer(run, shaper)
+    record, phase_known = (run.steps, np.ones(len(run.steps.cold), np.bool_)) if recorded else _infer(run, shaper)
     joints, imu = same(run.joints.stamp, record.joints_stamp), same(run.imu.stamp, record.imu_stamp)
     target, previous = same(run.targets.stamp, record.target_stamp), same(run.targets.stamp, record.previous_stamp)
-    known = (joints >= 0) & (imu >= 0) & (target >= 0) & (previous >= 0)
-    usable: Mask = known & (np.abs(record.setpoint) < LARGEST).all(axis=1) & np.isfinite(record.phase)
+    usable: Mask = np.minimum.reduce([joints, imu, target, previous]) >= 0
+    usable &= (np.abs(record.setpoint) < LARGEST).all(axis=1) & np.isfinite(record.phase)
     for values, rows in (
         (run.joints.position, joints),
         (run.joints.velocity, joints),
@@ -100,19 +90,9 @@ def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
         (run.targets.position, previous),
     ):
         usable[usable] = (np.abs(values[rows[usable]]) < LARGEST).all(axis=1)  # NaN is not smaller
-    return Steps(
-        "recorded" if recorded else "inferred",
-        record,
-        joints,
-        imu,
-        target,
-        previous,
-        missing_before(record, target, previous) if recorded else np.zeros(len(known), dtype=np.int64),
-        known,
-        usable,
-        started,
-        whole,
-    )
+    missing = missing_before(record, target, previous) if recorded else np.zeros_like(target)
+    basis: Basis = "recorded" if recorded else "inferred"
+    return Steps(basis, record, joints, imu, target, previous, missing, usable, phase_known)
 
 
 def steps_over_states(run: Run, shaper: CommandShaper) -> Steps:
@@ -127,7 +107,7 @@ def steps_over_states(run: Run, shaper: CommandShaper) -> Steps:
     record = StepRecord(time, np.full(len(time), np.nan), time, run.imu.stamp[imu], first, *commands)
     none, every = np.full(len(time), -1), np.ones(len(time), dtype=np.bool_)
     target = same(run.targets.stamp, time)
-    return Steps("alone", record, joints, imu, target, none, np.zeros_like(none), every, every, every, every)
+    return Steps("alone", record, joints, imu, target, none, np.zeros_like(none), every, every)
 
 
 def _state_rows(run: Run, period: float) -> tuple[Rows, Rows, Mask]:
@@ -171,33 +151,25 @@ def missing_before(steps: StepRecord, target: Rows, previous: Rows) -> Rows:
     return missing
 
 
-@dataclass(frozen=True)
-class _TargetSegment:
-    """Targets from row `begin` to before `end`; started: whether `begin` is the first that was sent."""
-
-    begin: int
-    end: int
-    started: bool
-
-
-def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
-    """Infer steps from the targets that were sent while walking; return them with Steps.started and Steps.whole.
+def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask]:
+    """Infer steps from the targets that were sent while walking; return them with Steps.phase_known.
 
     Every target is a step, or every n-th if the controller ran n times as fast as the policy. Without recorded modes
     all targets count as walking.
     """
-    period = shaper.clock.period
+    period, all_received = shaper.clock.period, run.targets.received
     sent = np.logical_and.reduce(np.isfinite(run.targets.position), axis=1)  # the others ask for damping
     segments = _segments_by_mode(run, sent, period) if run.mode.modes else _segments_by_pauses(run, sent, period)
-    parts = [(np.empty(0, dtype=np.int64), *(np.empty(0, dtype=np.bool_),) * 3)]  # rows, started, whole, first
-    for segment in segments:
-        interval = run.period or float(np.median(np.diff(run.targets.received[segment.begin : segment.end])))
-        cycles = max(round(period / interval), 1) if interval > 0 else 1
-        rows = np.arange(segment.begin, segment.end, cycles)
-        whole = _without_missing_targets(run, rows, period)
-        parts.append((rows, np.full(len(rows), segment.started), whole, np.arange(len(rows)) == 0))
-    row, started, whole, first = map(np.concatenate, zip(*parts, strict=True))
-    time, received, before = run.targets.stamp[row], run.targets.received[row], np.maximum(row - 1, 0)
+    parts = [(np.empty(0, dtype=np.int64), *(np.empty(0, dtype=np.bool_),) * 2)]  # rows, phase_known, first
+    for begin, end, started in segments:
+        interval = run.period or float(np.median(np.diff(all_received[begin:end])))
+        rows = np.arange(begin, end, max(round(period / interval), 1) if interval > 0 else 1)
+        # If the number of steps does not fit the time, the bag lacks targets, or the controller missed cycles.
+        slip = (all_received[rows] - all_received[begin]) / period - np.arange(len(rows))
+        whole = np.logical_and.accumulate(np.abs(slip) <= SLIP)
+        parts.append((rows, whole & started, np.arange(len(rows)) == 0))
+    row, phase_known, first = map(np.concatenate, zip(*parts, strict=True))
+    time, received, before = run.targets.stamp[row], all_received[row], np.maximum(row - 1, 0)
     paused = np.diff(received, prepend=-np.inf) > PAUSE * period
     record = StepRecord(
         time,
@@ -207,43 +179,31 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask, Mask]:
         first | paused,
         *_commands(run.setpoints.at(received), first, shaper),
     )
-    return record, started, whole
+    return record, phase_known
 
 
-def _segments_by_mode(run: Run, sent: Mask, period: float) -> list[_TargetSegment]:
-    """Return the targets sent in walking mode. If the first mode is walking, its beginning is unknown."""
+def _segments_by_mode(run: Run, sent: Mask, period: float) -> list[tuple[int, int, bool]]:
+    """Return the targets sent in walking mode: first row, end, and whether the first one begins the walk, which is
+    unknown if the first mode is walking.
+    """
     received, changed = run.targets.received, run.mode.received
     # A mode is published just after its first target, which is therefore the last one received before the mode.
-    first = np.maximum(np.searchsorted(received, changed, side="right") - 1, 0)
-    bounds = np.append(first, len(received)).tolist()
+    bounds = [*np.maximum(np.searchsorted(received, changed, side="right") - 1, 0).tolist(), len(received)]
     segments = []
-    for change, mode in enumerate(run.mode.modes):
-        begin, next_begin = bounds[change], bounds[change + 1]
+    for change, (mode, begin, next_begin) in enumerate(zip(run.mode.modes, bounds, bounds[1:], strict=False)):
         # A controller that is stopped sends damping without a change of mode: the segment ends with the last target.
-        positions = np.flatnonzero(sent[begin:next_begin])
-        end = begin + int(positions[-1]) + 1 if len(positions) else begin
+        end = begin + int(np.flatnonzero(sent[begin:next_begin]).max(initial=-1)) + 1
         if mode == Mode.WALKING and end - begin > 1:
             started = change > 0 and abs(changed[change] - received[begin]) <= SLIP * period
-            segments.append(_TargetSegment(begin, end, bool(started)))
+            segments.append((begin, end, bool(started)))
     return segments
 
 
-def _segments_by_pauses(run: Run, sent: Mask, period: float) -> list[_TargetSegment]:
+def _segments_by_pauses(run: Run, sent: Mask, period: float) -> list[tuple[int, int, bool]]:
     """Return the targets between pauses and damping. Whether the robot walked in between is unknown."""
     parts = np.flatnonzero((np.diff(run.targets.received) > PAUSE * period) | (np.diff(sent) != 0)) + 1
     bounds = [0, *parts.tolist(), len(sent)]
-    return [_TargetSegment(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]
-
-
-def _without_missing_targets(run: Run, rows: Rows, period: float) -> Mask:
-    """Return the steps of a segment up to which the bag lacks no targets: their number must fit the time that passed.
-
-    If it does not, the bag lacks targets, or the controller missed cycles.
-    """
-    received = run.targets.received[rows]
-    slip = (received - received[0]) / period - np.arange(len(rows))  # steps fewer than time allows
-    whole: Mask = np.logical_and.accumulate(np.abs(slip) <= SLIP)
-    return whole
+    return [(begin, end, False) for begin, end in pairwise(bounds) if end - begin > 1 and sent[begin]]
 
 
 def _seen(stamps: Array, time: Array) -> Array:

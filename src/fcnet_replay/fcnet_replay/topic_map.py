@@ -75,29 +75,46 @@ STAMPED = tuple(QUANTITIES)[:4]
 class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
     """Where messages hold the quantities of one record; SOURCES adds the path of each.
 
-    topic: relative to the namespace unless it starts with a slash; quaternion: order of its numbers.
+    topic: relative to the namespace unless it starts with a slash; quaternion: order of its numbers; joints: the names
+    in the order of a message's values; or, if the messages have names in the field `names`, their names by ours.
     """
 
     record: ClassVar[str]
     topic: Text
     quaternion: Literal["xyzw", "wxyz"] = "xyzw"
+    joints: list[str] | dict[str, str] = {}
+    names: Text = "name"
+
+    def __post_init__(self) -> None:
+        if repeated := sorted({joint for joint in self.joints if list(self.joints).count(joint) > 1}):
+            raise ValueError(f"joints must name {repeated[0]} once")
 
     def joint_names(self, columns: Columns) -> tuple[str, ...]:
         """Return the robot's names of the joints in the messages; empty for a record without joints."""
-        return ()
+        if isinstance(self.joints, list):
+            return tuple(self.joints)
+        ours = {theirs: name for name, theirs in self.joints.items()}
+        return tuple(ours.get(name, name) for name in columns.layout.texts.get(self.names, []))
 
     def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         """Return the quantities (N, size) or (N,) of the messages by name; `joints`: names of the columns of arrays.
 
         Raises ReplayError if the messages are unusable.
         """
-        found = {"stamp": _stamp(columns)} if self.record in STAMPED else {}
+        found: dict[str, Array] = {}
+        if self.record in STAMPED:  # NaN if the messages have no stamp or left it at zero
+            seconds = _numbers(columns, "header.stamp.sec"), 1e-9 * _numbers(columns, "header.stamp.nanosec")
+            stamp = np.hstack(seconds).sum(axis=1)
+            found["stamp"] = np.where(stamp > 0, stamp, np.nan)
         for name, quantity in QUANTITIES[self.record].items():
             path = getattr(self, name)
             if quantity.kind == "joints":
-                found |= {name: self.of_joints(columns, path, joints, quantity.optional)} if path else {}
+                found |= {name: self._of_joints(columns, path, joints, quantity.optional)} if path else {}
             elif quantity.kind == "mode":
-                found[name] = _mode(columns, path)
+                texts = columns.layout.texts.get(path, [])
+                if len(texts) != 1 or texts[0] not in MODES:
+                    raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
+                found[name] = np.full(len(columns.rows), float(MODES.index(texts[0])))
             elif quantity.kind == "step":
                 found[name] = _step(_numbers(columns, path))
             elif quantity.kind == "quaternion":
@@ -110,30 +127,7 @@ class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
             found["position"] = np.where(stiffness > 0, found["position"], np.nan)
         return found
 
-    def of_joints(self, columns: Columns, path: str, joints: tuple[str, ...], optional: bool) -> Array:
-        """Return the values (N, J) of a field for `joints`."""
-        raise NotImplementedError
-
-
-class JointSource(TopicSource, frozen=True):
-    """joints: the names in the order of a message's values; or, if the messages have names in the field `names`, their
-    names by ours.
-    """
-
-    joints: list[str] | dict[str, str] = {}
-    names: Text = "name"
-
-    def __post_init__(self) -> None:
-        if repeated := sorted({joint for joint in self.joints if list(self.joints).count(joint) > 1}):
-            raise ValueError(f"joints must name {repeated[0]} once")
-
-    def joint_names(self, columns: Columns) -> tuple[str, ...]:
-        if isinstance(self.joints, list):
-            return tuple(self.joints)
-        ours = {theirs: name for name, theirs in self.joints.items()}
-        return tuple(ours.get(name, name) for name in columns.layout.texts.get(self.names, []))
-
-    def of_joints(self, columns: Columns, path: str, joints: tuple[str, ...], optional: bool) -> Array:
+    def _of_joints(self, columns: Columns, path: str, joints: tuple[str, ...], optional: bool) -> Array:
         named = self.joint_names(columns)
         if missing := [joint for joint in joints if joint not in named]:
             raise ReplayError(f"they lack {', '.join(missing)}")
@@ -147,22 +141,15 @@ class JointSource(TopicSource, frozen=True):
         return values[:, order]
 
 
-def _source(record: str, base: type[TopicSource]) -> type[TopicSource]:
-    paths = [(name, Text, quantity.path) for name, quantity in QUANTITIES[record].items()]
-    source = defstruct("TopicSource", paths, bases=(base,), namespace={"record": record}, frozen=True)
+def _source(record: str) -> type[TopicSource]:
+    fields = [(name, Text, quantity.path) for name, quantity in QUANTITIES[record].items()]
+    if record == names.JOINT_TRAJECTORY.name:
+        fields.append(("names", Text, "joint_names"))
+    source = defstruct("TopicSource", fields, bases=(TopicSource,), namespace={"record": record}, frozen=True)
     return cast("type[TopicSource]", source)
 
 
-class TargetSource(JointSource, frozen=True):
-    """A JointSource with another default."""
-
-    names: Text = "joint_names"
-
-
-SOURCES = {record: _source(record, TopicSource) for record in QUANTITIES} | {
-    names.JOINT_STATES.name: _source(names.JOINT_STATES.name, JointSource),
-    names.JOINT_TRAJECTORY.name: _source(names.JOINT_TRAJECTORY.name, TargetSource),
-}
+SOURCES = {record: _source(record) for record in QUANTITIES}
 TopicMap = Mapping[str, TopicSource]  # by record
 OWN: TopicMap = {
     **{record: source(record) for record, source in SOURCES.items()},
@@ -184,22 +171,6 @@ def load_topic_map(path: str | Path) -> TopicMap:
     """
     given = read_settings(preset(path, "bags", FILE), _FILE, FILE)
     return {field.encode_name: getattr(given, field.name) for field in structs.fields(_FILE)}
-
-
-def _stamp(columns: Columns) -> Array:
-    """Return the stamps (N,) [s]; NaN if the messages have none or left it at zero."""
-    seconds, fraction = columns.numbers("header.stamp.sec"), columns.numbers("header.stamp.nanosec")
-    if seconds is None or fraction is None:
-        return np.full(len(columns.rows), np.nan)
-    stamp: Array = seconds[:, 0] + 1e-9 * fraction[:, 0]
-    return np.where(stamp > 0, stamp, np.nan)
-
-
-def _mode(columns: Columns, path: str) -> Array:
-    texts = columns.layout.texts.get(path, [])
-    if len(texts) != 1 or texts[0] not in MODES:
-        raise ReplayError(f"they name no known mode but {', '.join(texts)[:40]!r}")
-    return np.full(len(columns.rows), float(MODES.index(texts[0])))
 
 
 def _step(values: Array) -> Array:

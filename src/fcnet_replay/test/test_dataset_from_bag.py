@@ -104,7 +104,7 @@ def test_a_walk_whose_beginning_is_missing_has_no_known_phase(bag, tmp_path, cap
     path = bag(without=("controller/policy_step",))  # its mode is `walking` from the start
     assert main(["dataset", "from-bag", str(path), "-o", str(tmp_path / "data")]) == USAGE_ERROR
     printed = capsys.readouterr()
-    assert "does not hold the beginning of that walk, so the gait's phase is unknown" in printed.out
+    assert "lacks the beginning of that walk, or targets in it, so the gait's phase is unknown" in printed.out
     assert "hold no walking to learn from" in printed.err and not (tmp_path / "data").exists()
 
 

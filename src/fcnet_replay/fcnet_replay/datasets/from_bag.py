@@ -207,11 +207,8 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     Raises FcnetError if the run is of another robot or another rate.
     """
     steps = extract_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
-    unknown = "the bag does not hold the beginning of that walk, so the gait's phase is unknown"
-    left_out[unknown] += int((~steps.started).sum())
-    left_out["targets are missing, so the gait's phase is unknown until the next walk"] += int(
-        (steps.started & ~steps.whole).sum()
-    )
+    unknown = "the bag lacks the beginning of that walk, or targets in it, so the gait's phase is unknown"
+    left_out[unknown] += int((~steps.phase_known).sum())
     steps = steps.chosen(steps.phase_known)
     period = float(np.median(np.diff(steps.record.target_stamp))) if len(steps) > 2 else 1.0 / rate
     if abs(1.0 / max(period, 1e-6) / rate - 1.0) > OTHER_RATE:
@@ -231,8 +228,7 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
             f"{beyond / sound.sum():.0%} of the targets in {path} lie beyond the joint limits of {robot.name}: "
             "it is a bag of another robot; name the right one with --robot"
         )
-    left_out["what the policy saw or sent is not in the bag"] += int((~steps.known).sum())
-    left_out["a value is not a number or cannot be"] += int((steps.known & ~sound).sum())
+    left_out["a message that the policy saw or sent is missing or has impossible values"] += int((~sound).sum())
     left_out["a target lies beyond the joint limits"] += beyond
     record = steps.record
     apart = (np.abs(np.diff(record.joints_stamp)) * rate > GAP) | (np.diff(record.target_stamp) <= 0) | ~within[:-1]

@@ -62,7 +62,7 @@ class Walk:
         clock = np.arctan2(command[:, 8], command[:, 9]) / (2 * np.pi) % 1.0, command[:, 10] > 0.5
         record = StepRecord(time, np.append(time[:1], time[:-1]), time, time, first, setpoints_of(command), *clock)
         none, seen = np.zeros(STEPS, dtype=np.int64), (row, row, row, np.maximum(row - 1, 0))
-        self.steps = Steps("recorded", record, *seen, none, certain, certain, certain, certain)
+        self.steps = Steps("recorded", record, *seen, none, certain, certain)
 
     def advice(self, robot: Robot, **records: Any) -> Labels:
         """The expert's, with some of the run's records replaced."""
