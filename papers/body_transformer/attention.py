@@ -19,7 +19,6 @@ from torch import Tensor
 
 from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.bench.table import ResultTable
-from fcnet_core.control.command import gait_phase
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, option
 from fcnet_core.learning.dataset import Dataset
@@ -74,6 +73,12 @@ def attention_over(model: PolicyModel, data: Dataset, most: int) -> WalkAttentio
     with np.errstate(invalid="ignore"):  # parts without a step
         strides = total[:PARTS] / counts[:PARTS, None, None, None]
     return WalkAttention(config, total.sum(0) / counts.sum(), strides, int(counts.sum()))
+
+
+def gait_phase(commands: Single) -> Array:
+    """Return the gait phase (...) in [0, 1) of the entries of part `command` (..., 16); NaN at rest."""
+    phase = np.arctan2(commands[..., 8], commands[..., 9]) / (2 * np.pi) % 1.0
+    return np.where(commands[..., 10] > 0.5, phase, np.nan)
 
 
 def _observations(data: Dataset, most: int) -> Iterator[Single]:

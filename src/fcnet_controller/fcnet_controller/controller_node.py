@@ -260,11 +260,16 @@ class ControllerNode(LifecycleNode):
         CommandReceiver(self, controller.commands, self._settings.use_stamped_cmd_vel, now=self._now)
         # Of a real robot's bridge; a simulated robot follows all publishers and never refuses.
         ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
-        TARGET_REFUSAL.subscribe(self, lambda message: controller.set_target_refusal(message.data))
-        identity = self._publisher.identity
-        TARGET_OWNER.subscribe(
-            self, lambda owner: controller.set_target_owner(owner.data, is_own(owner.data, identity))
-        )
+        following, identity = controller.following, self._publisher.identity
+
+        def set_refusal(reason: String) -> None:
+            following.refusal = reason.data
+
+        def set_owner(owner: String) -> None:
+            following.owner = owner.data, is_own(owner.data, identity)
+
+        TARGET_REFUSAL.subscribe(self, set_refusal)
+        TARGET_OWNER.subscribe(self, set_owner)
         # The gains of the policy's training; the bridge bounds them, a simulated robot keeps its own.
         at = self._model.card.interface
         message = String(data=Gains.of_joints(at.joints, at.stiffness.tolist(), at.damping.tolist()).text())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -266,6 +266,15 @@ class Recovery(Struct, frozen=True, forbid_unknown_fields=True):
     torque: Annotated[float, Meta(gt=0, le=1)]
 
 
+def _of_joints(read: Callable[[Joint, Motor], float]) -> cached_property[Array]:
+    """Return a property of a robot: a number (N,) of each joint and its motor."""
+    return cached_property(lambda robot: np.array([read(at, robot.motors[at.motor]) for at in robot.joints.values()]))
+
+
+def _of_gains(field: str) -> cached_property[Array]:
+    return cached_property(lambda at: per_joint(getattr(at.gains, field), at.joint_names, f"gains.{field}"))
+
+
 class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=True):
     """One robot as in its file. The order of `joints` is that of every vector (N,) of a robot with N joints.
 
@@ -339,12 +348,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
         """Indices (4, 3) of hip, thigh and calf of the legs FR, FL, RR, RL. Raises FcnetError without legs."""
         if not self.legs:
             raise FcnetError(f"the robot {self.name} has no legs of hip, thigh and calf; its file has no legs")
-        return np.array([[self.joint_names.index(joint) for joint in leg] for leg in map(self.legs.__getitem__, LEGS)])
-
-    @cached_property
-    def stand_pose(self) -> Array:
-        """Joint positions (N,) [rad] of a standing robot."""
-        return np.array([joint.stand for joint in self.joints.values()])
+        return np.array([[self.joint_names.index(joint) for joint in self.legs[leg]] for leg in LEGS])
 
     @cached_property
     def lie_pose(self) -> Array | None:
@@ -357,45 +361,26 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
         """Joint positions (N,) [rad] of the robot at rest: its lying pose or, without one, its standing pose."""
         return self.stand_pose if self.lie_pose is None else self.lie_pose
 
-    @cached_property
-    def lower(self) -> Array:
-        """Lowest joint positions (N,) [rad]."""
-        return np.array([joint.limits[0] for joint in self.joints.values()])
-
-    @cached_property
-    def upper(self) -> Array:
-        """Highest joint positions (N,) [rad]."""
-        return np.array([joint.limits[1] for joint in self.joints.values()])
-
-    @cached_property
-    def torque_limit(self) -> Array:
-        """Maximum joint torques (N,) [Nm]."""
-        return self._of_motors("torque")
-
-    @cached_property
-    def velocity_limit(self) -> Array:
-        """Maximum joint velocities (N,) [rad/s]."""
-        return self._of_motors("velocity")
-
-    @cached_property
-    def armature(self) -> Array:
-        """Rotor inertias (N,) [kg m^2] at the joints."""
-        return self._of_motors("armature")
-
-    @cached_property
-    def kp(self) -> Array:
-        """Stiffness (N,) [Nm/rad] of the joints."""
-        return self._per_joint("kp")
-
-    @cached_property
-    def kd(self) -> Array:
-        """Damping (N,) [Nms/rad] of the joints."""
-        return self._per_joint("kd")
-
-    @cached_property
-    def damping(self) -> Array:
-        """Damping (N,) [Nms/rad] of the joints without a command."""
-        return self._per_joint("damping")
+    stand_pose = _of_joints(lambda joint, _: joint.stand)
+    """Joint positions (N,) [rad] of a standing robot."""
+    lower = _of_joints(lambda joint, _: joint.limits[0])
+    """Lowest joint positions (N,) [rad]."""
+    upper = _of_joints(lambda joint, _: joint.limits[1])
+    """Highest joint positions (N,) [rad]."""
+    torque_limit = _of_joints(lambda _, motor: motor.torque)
+    """Maximum joint torques (N,) [Nm]."""
+    velocity_limit = _of_joints(lambda _, motor: motor.velocity)
+    """Maximum joint velocities (N,) [rad/s]."""
+    full_torque_speed = _of_joints(lambda _, motor: motor.full_torque_speed or (1 - 1e-6) * motor.velocity)
+    """Joint velocities (N,) [rad/s] up to which the motors give their maximum torque."""
+    armature = _of_joints(lambda _, motor: motor.armature)
+    """Rotor inertias (N,) [kg m^2] at the joints."""
+    kp = _of_gains("kp")
+    """Stiffness (N,) [Nm/rad] of the joints."""
+    kd = _of_gains("kd")
+    """Damping (N,) [Nms/rad] of the joints."""
+    damping = _of_gains("damping")
+    """Damping (N,) [Nms/rad] of the joints without a command."""
 
     def torque_bounds(self, velocity: Array) -> tuple[Array, Array]:
         """Return lowest and highest torques (..., N) [Nm] of the motors at joint velocities (..., N) [rad/s]."""
@@ -405,46 +390,25 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
         return np.clip(lowest, -limit, limit), np.clip(highest, -limit, limit)
 
     @property
-    def geometry(self) -> Geometry:
-        """Lengths of trunk and legs. Raises FcnetError if the body is not made of primitives."""
-        return self._primitives.geometry
-
-    @property
-    def bodies(self) -> dict[str, Body]:
-        """Masses and inertias of trunk, hip, thigh and calf. Raises FcnetError as `geometry`."""
-        return self._primitives.bodies
-
-    @property
-    def contact(self) -> Contact:
-        """Contact of the feet. Raises FcnetError as `geometry`."""
-        return self._primitives.contact
-
-    @property
-    def mass(self) -> float:
-        """Mass of the whole robot [kg]. Raises FcnetError as `geometry`."""
-        further = sum(link.mass for link in self._primitives.links.values())
-        legs = len(self.legs) * sum(self.bodies[name].mass for name in LEG_JOINTS)
-        return self.bodies["trunk"].mass + legs + further
-
-    @property
-    def _primitives(self) -> Primitives:
+    def body(self) -> Primitives:
+        """The simple shapes of which its body is made. Raises FcnetError if it is read from a file."""
         if self.primitives is None:
             raise FcnetError(
                 f"the body of {self.name} is read from {self.model and self.model.file}; this needs primitives"
             )
         return self.primitives
 
-    @cached_property
-    def full_torque_speed(self) -> Array:
-        """Joint velocities (N,) [rad/s] up to which the motors give their maximum torque."""
-        motors = [self.motors[joint.motor] for joint in self.joints.values()]
-        return np.array([m.full_torque_speed or (1 - 1e-6) * m.velocity for m in motors])
+    @property
+    def geometry(self) -> Geometry:
+        """Lengths of trunk and legs. Raises FcnetError as `body`."""
+        return self.body.geometry
 
-    def _of_motors(self, field: str) -> Array:
-        return np.array([getattr(self.motors[joint.motor], field) for joint in self.joints.values()])
-
-    def _per_joint(self, field: str) -> Array:
-        return per_joint(getattr(self.gains, field), self.joint_names, f"gains.{field}")
+    @property
+    def mass(self) -> float:
+        """Mass of the whole robot [kg]. Raises FcnetError as `body`."""
+        bodies, links = self.body.bodies, self.body.links.values()
+        legs = len(self.legs) * sum(bodies[name].mass for name in LEG_JOINTS)
+        return bodies["trunk"].mass + legs + sum(link.mass for link in links)
 
 
 def per_joint(value: PerJoint, joints: Sequence[str], what: str) -> Array:

@@ -42,7 +42,7 @@ def _trunk(robot: Robot) -> list[str]:
     head = _shape("box", (0.9 * x, 0.0, 0.5 * z), "blue", collides=False, size=(0.1, 1.6 * y, 1.4 * z))
     return [
         _link(BASE_FRAME),
-        _link(TRUNK_FRAME, _inertial(robot.bodies["trunk"]), body, head),
+        _link(TRUNK_FRAME, _inertial(robot.body.bodies["trunk"]), body, head),
         _joint("trunk_joint", "fixed", BASE_FRAME, TRUNK_FRAME, CENTRE),
         _link(IMU_FRAME),
         _joint("imu_joint", "fixed", TRUNK_FRAME, IMU_FRAME, CENTRE),
@@ -50,7 +50,7 @@ def _trunk(robot: Robot) -> list[str]:
 
 
 def _leg(robot: Robot, leg: str) -> list[str]:
-    size, bodies, joints = robot.geometry, robot.bodies, robot.legs[leg]
+    size, bodies, joints = robot.geometry, robot.body.bodies, robot.legs[leg]
     front, left = (1.0 if leg.startswith("F") else -1.0), (1.0 if leg.endswith("L") else -1.0)
     hip_place, side = (front * size.hip_x, left * size.hip_y, 0.0), left * size.abduction
     width = (0.4 * size.abduction,)
@@ -72,7 +72,7 @@ def _leg(robot: Robot, leg: str) -> list[str]:
 
 
 def _further_links(robot: Robot) -> Iterator[str]:
-    for name, link in robot.primitives.links.items() if robot.primitives else ():
+    for name, link in robot.body.links.items():
         x, y, z = link.size
         yield _link(name, _inertial(link), _shape("box", link.com, "dark", size=(2 * x, 2 * y, 2 * z)))
         yield _hinge(robot, link.joint, link.parent, name, link.place, link.axis)

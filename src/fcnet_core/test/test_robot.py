@@ -54,7 +54,7 @@ def test_a_robot_of_other_joints_has_what_its_file_gives_and_refuses_the_rest() 
     assert robot_urdf(robot) == Path(robot.model.file).read_text()
     with pytest.raises(FcnetError, match="no URDF"):
         robot_urdf(structs.replace(robot, model=structs.replace(robot.model, file="biped.xml")))
-    for part in ("leg_rows", "geometry", "mass", "contact"):
+    for part in ("leg_rows", "geometry", "mass", "body"):
         with pytest.raises(FcnetError, match="biped"):
             getattr(robot, part)
     shaper = CommandShaper(robot.commands, robot.gait, 0.02)

@@ -85,13 +85,13 @@ class Bench:
         self.orientation = np.array([math.sin(0.7), 0.0, 0.0, math.cos(0.7)])
 
     def refuse(self):
-        self.core.set_target_refusal("a damp must come first")
+        self.core.following.refusal = "a damp must come first"
 
     def follow_another(self):
-        self.core.set_target_owner("/other ab12", is_own=False)
+        self.core.following.owner = ("/other ab12", False)
 
     def follow_nobody(self):
-        self.core.set_target_owner("", is_own=False)
+        self.core.following.owner = ("", False)
 
     def walk(self):
         self.run(0.1)

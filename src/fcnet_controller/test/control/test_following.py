@@ -29,10 +29,10 @@ def test_a_controller_whose_targets_are_not_followed_goes_to_fault_after_100_ms(
 ):
     bench = make_bench(rate=rate)
     bench.run(0.1)
-    bench.core.set_target_owner("", is_own=False)
+    bench.core.following.owner = ("", False)
     bench.core.stand_up(bench.now)
     bench.run(0.06)
-    bench.core.set_target_owner("/controller 0123", is_own=True)
+    bench.core.following.owner = ("/controller 0123", True)
     begin(bench)
     bench.run(0.1)
     mode = bench.core.mode
@@ -51,7 +51,7 @@ def test_a_bridge_that_hesitates_to_follow_and_one_that_never_begins(bench):
         bench.follow_nobody()
         bench.core.stand_up(bench.now)
         bench.run(hesitation)
-        bench.core.set_target_owner("/controller 0123", is_own=True)
+        bench.core.following.owner = ("/controller 0123", True)
         bench.run(0.1)
         assert bench.core.mode is mode
         bench.core.make_passive()
@@ -62,6 +62,6 @@ def test_a_short_refusal_passes(bench):
     for _ in range(10):
         bench.refuse()
         bench.run(0.08)
-        bench.core.set_target_refusal("")
+        bench.core.following.refusal = ""
         bench.run(bench.period)
     assert bench.core.mode is Mode.WALKING

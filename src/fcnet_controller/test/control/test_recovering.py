@@ -55,7 +55,7 @@ def with_an_old_state(bench):
 
 
 def refused_by_bridge(bench):
-    fallen(bench).core.set_target_refusal("the robot is tilted")
+    fallen(bench).core.following.refusal = "the robot is tilted"
 
 
 def tripped_by_bridge(bench):

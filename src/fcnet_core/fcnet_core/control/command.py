@@ -40,10 +40,8 @@ class GaitClock:
 
     def reset(self, mask: Mask | None = None) -> None:
         """Bring the clocks in `mask` (batch,), or all clocks, to rest at phase 0."""
-        chosen = np.ones(len(self.phase), dtype=bool) if mask is None else mask
-        self.phase[chosen] = 0.0
-        self.walking[chosen] = False
-        self._linger[chosen] = 0.0
+        for values in (self.phase, self.walking, self._linger):
+            values[... if mask is None else mask] = 0
 
     def frequency(self, setpoint: Array) -> Array:
         """Return strides per second (batch,) for setpoints (batch, 9)."""
@@ -84,9 +82,7 @@ class CommandShaper:
     ) -> None:
         limits = [structs.astuple(ranges.get(field, FIXED)) for field in SETPOINT_FIELDS]
         self._lowest, self._highest, rate = np.array(limits).T
-        self._step = rate * period
-        self._envelope, self._deadband = envelope, deadband
-        self._steps: list[float] = self._step.tolist()
+        self._envelope, self._deadband, self._step = envelope, deadband, rate * period
         self.clock = GaitClock(gait, period, batch)
         self.setpoint: Array = np.zeros((batch, len(SETPOINT_FIELDS)))
         self.requested = self.target = self.setpoint
@@ -94,9 +90,8 @@ class CommandShaper:
     @classmethod
     def of(cls, interface: PolicyInterface, batch: int = 1) -> CommandShaper:
         """Return the shaper of a policy for `batch` robots, at the policy's rate."""
-        commands = interface.commands
-        gait, envelope, deadband = commands.gait or NO_GAIT, commands.envelope, commands.deadband
-        return cls(commands.ranges, gait, 1.0 / interface.rate, batch, envelope, deadband)
+        at = interface.commands
+        return cls(at.ranges, at.gait or NO_GAIT, 1.0 / interface.rate, batch, at.envelope, at.deadband)
 
     def reset(self, mask: Mask | None = None) -> None:
         """Set the setpoints of the robots in `mask` (batch,), or of all robots, to zero and their clocks to rest."""
@@ -114,7 +109,7 @@ class CommandShaper:
         before, step = self.setpoint, self._step
         moved = before + np.minimum(np.maximum(self.target - before, -step), step)
         if self._envelope is not None and (moved != before).any():
-            moved = self._envelope.follow(before, moved, self._steps)
+            moved = self._envelope.follow(before, moved, step.tolist())
         self.setpoint = moved
         self.clock.advance(moved)
 
@@ -141,12 +136,6 @@ def setpoints_of(commands: Floats) -> Floats:
     return commands[..., [*range(8), 11]]
 
 
-def gait_phase(commands: Floats) -> Floats:
-    """Return the gait phase (...) in [0, 1) of the same entries (..., 16); NaN at rest."""
-    phase = np.arctan2(commands[..., 8], commands[..., 9]) / (2 * np.pi) % 1.0
-    return np.where(commands[..., 10] > 0.5, phase, np.nan)
-
-
 SHORTEST_QUATERNION = 0.5
 STILL = (0.0, 0.0, 0.0)
 
@@ -159,9 +148,7 @@ class CommandSource:
     """
 
     def __init__(self, name: str, timeout: float, higher: tuple[CommandSource, ...] = ()) -> None:
-        self.name = name
-        self._timeout = timeout
-        self._higher = higher
+        self.name, self._timeout, self._higher = name, timeout, higher
         self.clear()
 
     def clear(self) -> None:

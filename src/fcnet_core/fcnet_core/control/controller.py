@@ -47,6 +47,7 @@ class Controller:
 
     stand_up_time, lie_down_time [s]; command_timeout [s]: age from which a velocity counts as zero; longest_stall [s]:
     the most by which a cycle may be late; follows_targets: whether joints away from their targets are a fault.
+    following: its attributes are set from the reports of the robot's bridge.
     policy_step: inputs of the policy in the last cycle, with target stamps of 0; None if it took no step.
     """
 
@@ -67,7 +68,7 @@ class Controller:
         self.policy_step: PolicyStep | None = None
         self._robot, self._limiter, self._period = robot, runner.limiter, runner.limiter.period
         self._joint_error = JointErrorWatchdog(robot, self._period)
-        self._following = FollowingWatchdog()
+        self.following = FollowingWatchdog()
         self._follows_targets, self._longest_stall = follows_targets, longest_stall
         self._bridge_fault = ""
         self._lock = threading.Lock()
@@ -91,7 +92,7 @@ class Controller:
         with self._lock:
             if self.mode is Mode.PASSIVE:
                 problem = self.state.problem(now) or tilt_problem(self._robot.safety, self.state.orientation)
-                if problem := problem or self._following.obstacle():
+                if problem := problem or self.following.obstacle():
                     raise FcnetError(f"cannot stand up: {problem}")
                 self._start()
             return self.posture.stand_up(self._limiter.last, self.state.orientation)
@@ -101,7 +102,7 @@ class Controller:
         with self._lock:
             if self.mode is Mode.PASSIVE:
                 problem = self.state.problem(now) or joint_beyond_limits(self._robot, self.state.joint_position)
-                if problem := problem or self._following.obstacle():
+                if problem := problem or self.following.obstacle():
                     raise FcnetError(f"cannot recover: {problem}")
                 self._start()
             return self.posture.recover(self._limiter.last)
@@ -176,16 +177,6 @@ class Controller:
             if fault:
                 self.posture.fail(f"the robot's bridge has stopped it: {fault}")
 
-    def set_target_refusal(self, reason: str) -> None:
-        """Set why the robot's bridge would refuse targets now, empty if it would not: see FollowingWatchdog."""
-        with self._lock:
-            self._following.refusal = reason
-
-    def set_target_owner(self, owner: str, is_own: bool) -> None:
-        """Set whom the robot's bridge follows, empty for no one, and whether that is this controller."""
-        with self._lock:
-            self._following.set_owner(owner, is_own)
-
     def prepare(self, now: float, setpoint: Array | None = None) -> None:
         """Do the part of the next cycle that needs no state, while the state is still on its way.
 
@@ -208,16 +199,15 @@ class Controller:
             return self._targets()
 
     def _start(self) -> None:
-        """Start targets at the measured joint positions."""
         self._limiter.start(self.state.joint_position)
         self._joint_error.reset()
-        self._following.reset()
+        self.following.reset()
 
     def _problem(self, now: float) -> str | None:
         state, safety = self.state, self._robot.safety
         recovers = self.mode is Mode.RECOVERING  # from any tilt, with its own limits
         problem = state.problem(now) or (None if recovers else tilt_problem(safety, state.orientation))
-        problem = problem or self._following.check(now)
+        problem = problem or self.following.check(now)
         if problem or not self._follows_targets:
             return problem
         return self._joint_error.check(self._limiter.last, state.joint_position)

@@ -12,7 +12,7 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta, Struct
 
-from fcnet_core.arrays import Array, Floats, Mask
+from fcnet_core.arrays import Array, Floats
 from fcnet_core.files import Number
 from fcnet_core.robot import SETPOINT_FIELDS, CommandRange
 
@@ -83,20 +83,10 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         """Lowest and highest value (K, 8, 2) of FIELDS at every knot."""
         return np.stack([np.array(self.ranges[field], dtype=np.float64) for field in FIELDS], axis=1)
 
-    @property
+    @cached_property
     def outermost(self) -> dict[str, tuple[float, float]]:
         """Lowest and highest admitted value of every setpoint field."""
-        rest = self.vx.index(0.0)
-        return {"vx": (self.vx[0], self.vx[-1]), **{field: self.ranges[field][rest] for field in FIELDS}}
-
-    def admits(self, setpoints: Array) -> Mask:
-        """Return which of the setpoints (B, 9) are admitted (B,)."""
-        vx, others = setpoints[:, :1], setpoints[:, 1:]
-        ends = [np.interp(vx[:, 0], self.vx, column) for column in self.table.reshape(len(self.vx), -1).T]
-        lowest, highest = np.stack(ends, axis=1).reshape(-1, len(FIELDS), 2).transpose(2, 0, 1)
-        inside = (lowest - EXACT <= others) & (others <= highest + EXACT)
-        inside = np.hstack([inside, self.vx[0] - EXACT <= vx, vx <= self.vx[-1] + EXACT])
-        return np.logical_and.reduce(inside, axis=1)
+        return {"vx": (self.vx[0], self.vx[-1]), **dict(zip(FIELDS, self._rest, strict=True))}
 
     def shorten(self, requested: Array) -> Array:
         """Return admitted setpoints (B, 9) for requested ones.
@@ -125,20 +115,16 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
     @cached_property
     def _segments(self) -> tuple[list[float], list[list[tuple[float, ...]]]]:
         """Inner knots; by segment and field its first knot, lowest and highest value there, and their slopes."""
-        after = [min(knot + 1, len(self.vx) - 1) for knot in range(len(self.vx))]
-        segments = []
-        for (knot, vx), then in zip(enumerate(self.vx), after, strict=True):
-            run = self.vx[then] - vx or 1.0
-            ranges = [(self.ranges[field][knot], self.ranges[field][then]) for field in FIELDS]
-            segments.append(
-                [(vx, *here, *((b - a) / run for a, b in zip(here, there, strict=True))) for here, there in ranges]
-            )
-        return list(self.vx[1:-1]), segments
+        vx, table = np.array(self.vx), self.table
+        run = np.diff(vx, append=vx[-1] + 1.0)  # behind the last knot the ranges stay
+        slopes = np.diff(table, axis=0, append=table[-1:]) / run[:, None, None]
+        knots = np.broadcast_to(vx[:, None, None], (*table.shape[:2], 1))
+        rows = np.concatenate([knots, table, slopes], axis=-1).tolist()
+        return list(self.vx[1:-1]), [[tuple(field) for field in row] for row in rows]
 
     @cached_property
     def _rest(self) -> list[tuple[float, float]]:
-        rest = self.vx.index(0.0)
-        return [self.ranges[field][rest] for field in FIELDS]
+        return [self.ranges[field][self.vx.index(0.0)] for field in FIELDS]
 
     def _ends(self, vx: float) -> list[tuple[float, float]]:
         """Return the lowest and highest value of FIELDS at vx [m/s]."""

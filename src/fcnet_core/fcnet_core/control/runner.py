@@ -73,18 +73,18 @@ class ActionDecoder:
         action = interface.action
         self.interface, self._lead, self._limit = interface, lead, action.clip
         self._pose = self._rows = None
+        self._highest = self._torque = np.inf
+        scale: Any = action.scale
         offset: Any = getattr(action, "offset", 0.0)
         if isinstance(action, JointTargets):
             rows = interface.rows(interface.joints if robot is None else robot.joint_names)
             if robot is not None and rows != list(range(len(robot.joint_names))):
                 self._rows, self._pose = rows, np.broadcast_to(robot.stand_pose, (*lead, len(robot.stand_pose)))
             offset = interface.pose if offset is None else per_joint(offset, interface.joints, "offset")
-            self._scale = per_joint(action.scale, interface.joints, "scale")
+            scale = per_joint(action.scale, interface.joints, "scale")
             self._highest, self._torque = action.clip_target, action.max_torque
-        else:
-            self._scale, self._highest, self._torque = np.asarray(action.scale, dtype=np.float64), np.inf, np.inf
         self.bounds_torque = bool(np.isfinite(self._torque))
-        self._offset, self._table = np.asarray(offset), np.array(interface.table, dtype=np.float64)
+        self._scale, self._offset, self._table = (np.array(v, np.float64) for v in (scale, offset, interface.table))
         self._is_plain = not (self._table.size or np.any(self._offset) or (self._scale != 1.0).any())
         self._is_plain &= bool(np.isinf([self._limit, self._highest, self._torque]).all()) and self._rows is None
         self._zero: Array = np.zeros((*lead, len(interface.table) or interface.values))
@@ -93,9 +93,10 @@ class ActionDecoder:
     def reset(self, mask: Mask | None = None) -> None:
         """Forget the outputs of the robots in `mask`, or of all robots."""
         chosen = np.ones(self._lead, dtype=bool) if mask is None else mask
-        one, two = (np.where(chosen[..., None], 0.0, output) for output in self.output)
-        newest, older = (np.where(chosen, len(self._table), choice) for choice in self.choice)
-        self.output, self.choice = (one, two), (newest, older)
+        newest, older = (np.where(chosen[..., None], 0.0, output) for output in self.output)
+        self.output = newest, older
+        first, second = (np.where(chosen, len(self._table), choice) for choice in self.choice)
+        self.choice = first, second
 
     def decode(self, output: Floats, measured: tuple[Array, Array] | None) -> Array:
         """Return the action. measured: joint positions and velocities, which bound targets by max_torque."""
@@ -238,7 +239,9 @@ class PolicyRunner:
         known = Known(self.setpoint, self.phase, self.walking, sent, decoder.output, decoder.choice)
         self._has_observed = True
         if decoder.bounds_torque:
-            self._measured = _joints_of(signals)
+            names = "joint_position", "joint_velocity"
+            position, velocity = (signals[n] if isinstance(signals, Mapping) else getattr(signals, n) for n in names)
+            self._measured = position, velocity
         return self._builder.build(signals, known)
 
     def act(self, observation: Any) -> Array:
@@ -280,11 +283,6 @@ class PolicyRunner:
             self.setpoint, self.phase, self.walking = shaper.setpoint, clock.phase, clock.walking
         else:
             self.setpoint, self.phase, self.walking = shaper.setpoint[0], clock.phase[0], clock.walking[0]
-
-
-def _joints_of(signals: Signals) -> tuple[Array, Array]:
-    values = signals if isinstance(signals, Mapping) else {name: getattr(signals, name) for name in ROBOT_SIGNALS}
-    return values["joint_position"], values["joint_velocity"]
 
 
 def recorded_targets(

@@ -6,7 +6,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,11 +33,8 @@ class Pacer:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._period = period
-        self._clock = clock
-        self._sleep = sleep
-        self._deadline = clock()
-        self._measured_from = self._deadline
+        self._period, self._clock, self._sleep = period, clock, sleep
+        self._deadline = self._measured_from = clock()
         self._cycles = 0
         self.lost = 0.0  # [s] sum of delays without catching up
 
@@ -63,8 +60,7 @@ class Pacer:
 WINDOW = 4096  # samples kept: 82 s at 50 Hz, 8 s at 500 Hz
 
 
-@dataclass(frozen=True)
-class Quantiles:
+class Quantiles(NamedTuple):
     """Median, 99th percentile and maximum [s] of the newest samples; all zero without samples."""
 
     p50: float

@@ -31,11 +31,8 @@ class JointErrorWatchdog:
     """
 
     def __init__(self, robot: Robot, period: float) -> None:
-        self._names = robot.joint_names
-        self._limit = robot.safety.max_joint_error
-        self._patience = robot.safety.joint_error_time
-        self._period = period
-        self._exceeded = 0.0
+        self._names, self._safety, self._period = robot.joint_names, robot.safety, period
+        self.reset()
 
     def reset(self) -> None:
         """Restart the measurement of how long a joint has been away."""
@@ -43,13 +40,13 @@ class JointErrorWatchdog:
 
     def check(self, target: Array, measured: Array) -> str | None:
         """Return the reason for a fault, or None, after one more period with targets and positions (N,) [rad]."""
-        error = np.abs(target - measured)
+        error, limit = np.abs(target - measured), self._safety.max_joint_error
         worst = int(error.argmax())
-        self._exceeded = self._exceeded + self._period if error[worst] > self._limit else 0.0
-        if self._exceeded <= self._patience:
+        self._exceeded = self._exceeded + self._period if error[worst] > limit else 0.0
+        if self._exceeded <= self._safety.joint_error_time:
             return None
         return (
-            f"{self._names[worst]} is {error[worst]:.2f} rad from its target, the limit is {self._limit:g} rad; "
+            f"{self._names[worst]} is {error[worst]:.2f} rad from its target, the limit is {limit:g} rad; "
             "look for a blocked leg or a motor without power"
         )
 
@@ -57,39 +54,34 @@ class JointErrorWatchdog:
 class FollowingWatchdog:
     """Watches whether the robot's bridge follows this controller's targets.
 
-    Any thread may set `refusal`: why the bridge would refuse all targets now, empty if it would not. For a simulated
-    robot, which has no bridge, neither it nor the owner is ever set.
+    Any thread may set `refusal`: why the bridge would refuse all targets now, empty if it would not; and `owner`: whom
+    it follows, empty for no one, and whether that is this controller. For a simulated robot, which has no bridge,
+    neither is ever set.
     """
 
     def __init__(self) -> None:
         self.refusal = ""
-        self._owner: str | None = None  # whom the bridge follows, "" for no one; None before its first report
-        self._is_own = False
-        self._unfollowed = math.inf  # [s] since when
-        self._has_followed = False
-
-    def set_owner(self, owner: str, is_own: bool) -> None:
-        """Set whom the bridge follows, empty for no one, and whether that is this controller."""
-        self._owner, self._is_own = owner, is_own
+        self.owner: tuple[str, bool] | None = None
+        self.reset()
 
     def reset(self) -> None:
         """Restart before the first of several targets."""
-        self._unfollowed, self._has_followed = math.inf, False
+        self._unfollowed, self._has_followed = math.inf, False  # [s] since when; before
 
     def obstacle(self) -> str:
         """Return why targets would not be followed now; empty if they would."""
-        if self.refusal:
-            return self.refusal
-        return f"it follows {self._owner}" if self._owner and not self._is_own else ""
+        owner, is_own = self.owner or ("", False)
+        return self.refusal or (f"it follows {owner}" if owner and not is_own else "")
 
     def check(self, now: float) -> str | None:
         """Return the reason for a fault, or None, in a cycle at `now` [s] in which targets are sent."""
-        problem = self.obstacle() or ("it follows no controller" if self._owner == "" else "")
+        obstacle, owner = self.obstacle(), self.owner
+        problem = obstacle or ("it follows no controller" if owner is not None and not owner[0] else "")
         if not problem:
-            self._has_followed, self._unfollowed = self._owner is not None, math.inf
+            self._has_followed, self._unfollowed = owner is not None, math.inf
             return None
         self._unfollowed = min(self._unfollowed, now)
-        starts = not self._has_followed and not self.obstacle()
+        starts = not self._has_followed and not obstacle
         if now - self._unfollowed < (FIRST_PATIENCE if starts else FOLLOWING_PATIENCE):
             return None
         return f"the robot's bridge does not follow this controller: {problem}"

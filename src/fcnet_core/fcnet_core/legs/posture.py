@@ -35,9 +35,7 @@ class Posture:
         self.mode = Mode.PASSIVE
         self.fault = ""
         self.leaving: Mode | None = None
-        self._robot = robot
-        self._stand_up_time = stand_up_time
-        self._lie_down_time = lie_down_time
+        self._robot, self._stand_up_time, self._lie_down_time = robot, stand_up_time, lie_down_time
         self._path = stand_path(robot)
         self._motion = StandMotion(self._path, robot.rest_pose, LYING, 0.0, [])
         self._elapsed = 0.0
@@ -134,7 +132,12 @@ class Posture:
         target: the last position targets sent (N,) [rad].
         """
         if self.mode is Mode.RECOVERING:
-            self._turn_over(period, state)
+            assert self._righting is not None
+            self._righting_target = self._righting.advance(period, state)
+            if self._righting.failure:
+                self.fail(self._righting.failure)
+            elif self._righting.done:
+                self._rise(self._righting_target, state.orientation)
             return
         measured = state.joint_position
         self._elapsed += period
@@ -143,9 +146,13 @@ class Posture:
         self._rested = self._rested + period if policy_at_rest else 0.0
         if self.mode is Mode.WALKING and self.leaving is not None and self._rested >= REST_TIME:
             self._path.stand_on(measured)
-            self._leave_walking(self.leaving, target)
+            stretches = [Stretch(BLENDING_TIME, STANDING, 1.0)]
+            if self.leaving is Mode.LYING_DOWN:
+                stretches += self._path.between(STANDING, LYING, self._lie_down_time)
+                stretches.append(Stretch(LOADING_TIME, LYING, 0.0))
+            self._begin(self.leaving, target, STANDING, 0.0, stretches)
         elif self.mode is Mode.STANDING_UP and self._elapsed >= self._motion.duration:
-            self._arrive_standing(measured)
+            self._arrive_standing(self.stand_errors(measured))
         elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._motion.duration:
             self.mode = Mode.PASSIVE
 
@@ -153,18 +160,9 @@ class Posture:
         """Return the present position targets (N,) [rad] in a mode without a policy."""
         return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
 
-    def largest_error(self, measured: Array) -> float:
-        """Return the maximum difference [rad] between joints (N,) and the stand pose on this ground."""
-        return float(self._errors(measured).max())
-
-    def _turn_over(self, period: float, state: MeasuredState) -> None:
-        """Advance while recovering; once upright, stand up."""
-        assert self._righting is not None
-        self._righting_target = self._righting.advance(period, state)
-        if self._righting.failure:
-            self.fail(self._righting.failure)
-        elif self._righting.done:
-            self._rise(self._righting_target, state.orientation)
+    def stand_errors(self, measured: Array) -> Array:
+        """Return the differences (N,) [rad] between joints (N,) and the stand pose on this ground."""
+        return np.abs(measured - self._path.pose(STANDING))
 
     def _begin(self, mode: Mode, target: Array, share: float, load: float, stretches: list[Stretch]) -> None:
         ends = mode is Mode.LYING_DOWN and not self._path.has_lying_pose
@@ -188,13 +186,7 @@ class Posture:
         down = self._path.between(share, LYING, self._lie_down_time)
         self._begin(Mode.LYING_DOWN, target, share, load, [*blend, *down, unload])
 
-    def _leave_walking(self, mode: Mode, target: Array) -> None:
-        blend = [Stretch(BLENDING_TIME, STANDING, 1.0)]
-        down = [*self._path.between(STANDING, LYING, self._lie_down_time), Stretch(LOADING_TIME, LYING, 0.0)]
-        self._begin(mode, target, STANDING, 0.0, blend if mode is Mode.STANDING_UP else blend + down)
-
-    def _arrive_standing(self, measured: Array) -> None:
-        error = self._errors(measured)
+    def _arrive_standing(self, error: Array) -> None:
         if error.max() <= STAND_TOLERANCE:
             self.mode = Mode.STANDING
         elif self._elapsed >= self._motion.duration + SETTLING_TIME:
@@ -203,9 +195,6 @@ class Posture:
                 f"standing up stalled: {self._robot.joint_names[worst]} is {error[worst]:.2f} rad from the stand pose; "
                 "free the legs and check that the motors have power"
             )
-
-    def _errors(self, measured: Array) -> Array:
-        return np.abs(measured - self._path.pose(STANDING))
 
     def _refuse_in_fault(self) -> None:
         if self.mode is Mode.FAULT:

@@ -8,7 +8,6 @@ lets the robot stand up afterwards. The motion uses joint positions and the IMU,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from enum import Enum
 from itertools import pairwise
 
@@ -39,23 +38,6 @@ class Lying(str, Enum):
     BACK = "back"
 
 
-class PoseRamp:
-    """Minimum-jerk motion through poses (N,) [rad], with a stop at each. durations [s]: one per stretch."""
-
-    def __init__(self, poses: Sequence[Array], durations: Sequence[float]) -> None:
-        self._stretches = list(zip(pairwise(poses), durations, strict=True))
-        self._last = poses[-1]
-        self.duration = float(sum(durations))
-
-    def target(self, elapsed: float) -> Array:
-        """Return the pose (N,) [rad] `elapsed` seconds after the start; the last pose after the end."""
-        for (start, end), duration in self._stretches:
-            if elapsed < duration:
-                return start + minimum_jerk(elapsed / duration) * (end - start)
-            elapsed -= duration
-        return self._last
-
-
 def lying_on(gravity: Array) -> Lying:
     """Return the side on which a robot lies, for the direction of gravity (3,) in the body frame."""
     tilt = float(tilt_of_gravity(gravity))
@@ -78,8 +60,7 @@ class SelfRighting:
             raise FcnetError(
                 f"{robot.name} cannot get up after a fall: its robot file has no entry `recovery`; set it upright"
             )
-        self._robot, self._facts = robot, robot.recovery
-        self._rows = robot.leg_rows
+        self._robot, self._facts, self._rows = robot, robot.recovery, robot.leg_rows
         self._reach = self._facts.torque * robot.torque_limit / robot.kp
         self._rolls = {side: _roll_poses(robot, self._facts, side) for side in (1.0, -1.0)}
         self.start(robot.rest_pose)
@@ -104,24 +85,21 @@ class SelfRighting:
         self._total += period
         if self._folding:
             self._rest = self._rest + period if np.abs(state.angular_velocity).max() < STILL else 0.0
-            waited = self._elapsed - self._ramp.duration
+            waited = self._elapsed - sum(self._durations)
             if waited >= LONGEST_REST or (waited >= 0.0 and self._rest >= REST_TIME):
                 self._decide(gravity, measured)
-        elif tilt_of_gravity(gravity) < self._facts.fold_tilt or self._elapsed >= self._ramp.duration:
+        elif tilt_of_gravity(gravity) < self._facts.fold_tilt or self._elapsed >= sum(self._durations):
             self._fold()
-        self._check(period, gravity, state.angular_velocity)
-        target = np.clip(self._ramp.target(self._elapsed), measured - self._reach, measured + self._reach)
-        self._last = np.clip(target, self._robot.lower, self._robot.upper)
-        return self._last
-
-    def _check(self, period: float, gravity: Array, angular_velocity: Array) -> None:
-        """Set `failure` if the motion takes too long or the robot turns too fast."""
         weight = min(1.0, period / self._robot.safety.fall_rate_time)
-        self._rate = self._rate + weight * (angular_velocity[:2] - self._rate)
+        self._rate = self._rate + weight * (state.angular_velocity[:2] - self._rate)
         if self._total > self._facts.max_time and not self.done:
             self.failure = self._unrighted(gravity)
         if (rate := float(np.hypot(*self._rate))) > self._facts.max_rate:
             self.failure = f"the robot turns over with {rate:.1f} rad/s, the limit is {self._facts.max_rate:g} rad/s"
+        target = minimum_jerk(self._poses, self._durations, self._elapsed)
+        target = np.clip(target, measured - self._reach, measured + self._reach)
+        self._last = np.clip(target, self._robot.lower, self._robot.upper)
+        return self._last
 
     def _decide(self, gravity: Array, measured: Array) -> None:
         """Decide with folded legs: done, fold again, spread the legs, roll, or fail."""
@@ -131,15 +109,18 @@ class SelfRighting:
             self.done = self._rest >= REST_TIME
             if not self.done:
                 self._fold()
+        elif self.attempts == self._facts.attempts and upright:
+            worst = self._robot.joint_names[self._rows.flat[self._unfolded(measured).argmax()]]
+            self.failure = f"{worst} cannot be folded: its leg is caught; free the legs and set the robot on its belly"
         elif self.attempts == self._facts.attempts:
-            self.failure = self._jammed(measured) if upright else self._unrighted(gravity)
+            self.failure = self._unrighted(gravity)
         else:
             self.attempts += 1
             if jammed and self.attempts % 2:  # rolling frees legs under the robot
                 self._spread(measured)
             else:
                 poses = self._rolls[1.0 if gravity[1] >= 0.0 else -1.0]
-                self._begin([self._last, *poses], [step.duration for step in self._facts.roll], folding=False)
+                self._move(poses, [step.duration for step in self._facts.roll], folding=False)
 
     def _spread(self, measured: Array, stretched: bool = True) -> None:
         """Spread legs that are not folded at their hips, stretched if caught; then fold them.
@@ -152,27 +133,21 @@ class SelfRighting:
         apart = np.stack([LEFT * SPREAD * np.sign(np.cos(joints[:, 1])), joints[:, 1], calf], axis=-1)
         spread = lie.copy()
         spread[self._rows] = np.where(caught, apart, lie[self._rows])
-        poses = [spread, lie]
-        poses = [self._last, *(np.clip(pose, self._robot.lower, self._robot.upper) for pose in poses)]
-        ways = [float(np.abs(end - start).max()) for start, end in pairwise(poses)]
-        self._begin(poses, [max(way / self._facts.fold_speed, SHORTEST_FOLD) for way in ways], folding=True)
+        self._fold(np.clip(spread, self._robot.lower, self._robot.upper))
 
-    def _fold(self) -> None:
-        pose = self._robot.rest_pose
-        duration = float(np.abs(pose - self._last).max()) / self._facts.fold_speed
-        self._begin([self._last, pose], [max(duration, SHORTEST_FOLD)], folding=True)
+    def _fold(self, *before: Array) -> None:
+        """Move through the poses `before` to the folded pose."""
+        poses = [*before, self._robot.rest_pose]
+        ways = [float(np.abs(end - start).max()) for start, end in pairwise([self._last, *poses])]
+        self._move(poses, [max(way / self._facts.fold_speed, SHORTEST_FOLD) for way in ways], folding=True)
 
-    def _begin(self, poses: list[Array], durations: list[float], folding: bool) -> None:
-        self._ramp, self._elapsed = PoseRamp(poses, durations), 0.0
+    def _move(self, poses: list[Array], durations: list[float], folding: bool) -> None:
+        self._poses, self._durations, self._elapsed = [self._last, *poses], durations, 0.0
         self._folding, self._rest = folding, 0.0
 
     def _unfolded(self, measured: Array) -> Array:
         """Return the distance (4, 3) [rad] of the legs from the folded pose."""
         return np.abs(measured - self._robot.rest_pose)[self._rows]
-
-    def _jammed(self, measured: Array) -> str:
-        worst = self._robot.joint_names[self._rows.flat[self._unfolded(measured).argmax()]]
-        return f"{worst} cannot be folded: its leg is caught; free the legs and set the robot on its belly"
 
     def _unrighted(self, gravity: Array) -> str:
         return (

@@ -14,7 +14,6 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Rows
 from fcnet_core.legs.kinematics import LEFT, SHORTEST, LegKinematics
-from fcnet_core.legs.statics import LegStatics
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import projected_gravity
 
@@ -93,7 +92,7 @@ class LegPath(StandPath):
     def __init__(self, robot: Robot) -> None:
         super().__init__(robot)
         self.has_lying_pose = True
-        self._legs, self._statics = LegKinematics(robot), LegStatics(robot)
+        self._legs = LegKinematics(robot)
         self._rows, self._kp = robot.leg_rows, robot.kp[robot.leg_rows]
         self._compared = self._rows.ravel()
         self._lower, self._upper = robot.lower, robot.upper
@@ -142,7 +141,7 @@ class LegPath(StandPath):
         """
         pose, down = self.pose(share), np.array([*self._slope, -1.0])
         held = (pose if self._joints is None else self._joints)[self._rows]
-        pose[self._rows] += load / self._kp * self._statics.torques(held, down / np.linalg.norm(down))
+        pose[self._rows] += load / self._kp * self._legs.torques(held, down / np.linalg.norm(down))
         return pose
 
     def poses(self, shares: Array) -> Array:
@@ -184,32 +183,30 @@ class StandMotion:
 
     def __init__(self, path: StandPath, target: Array, share: float, load: float, stretches: Sequence[Stretch]) -> None:
         self._path = path
-        self._stretches = stretches
-        self._start = Stretch(0.0, share, load)
+        self._places = [np.array([share, load]), *(np.array(stretch[1:]) for stretch in stretches)]
+        self._durations = [stretch.duration for stretch in stretches]
         self._away = target - path.targets(share, load)
-        self.duration = sum(stretch.duration for stretch in stretches)
+        self.duration = sum(self._durations)
 
     def place(self, elapsed: float) -> tuple[float, float]:
         """Return the shares of path and load `elapsed` seconds after the start."""
-        before = self._start
-        for stretch in self._stretches:
-            if elapsed < stretch.duration:
-                done = minimum_jerk(elapsed / stretch.duration)
-                return (
-                    before.share + done * (stretch.share - before.share),
-                    before.load + done * (stretch.load - before.load),
-                )
-            elapsed -= stretch.duration
-            before = stretch
-        return before.share, before.load
+        share, load = minimum_jerk(self._places, self._durations, elapsed).tolist()
+        return share, load
 
     def target(self, elapsed: float) -> Array:
         """Return position targets (N,) [rad]; the first stretch leads from the starting targets to the path."""
-        first = self._stretches[0].duration if self._stretches else 0.0
-        left = 1.0 - minimum_jerk(elapsed / first) if elapsed < first else 0.0
-        return self._path.targets(*self.place(elapsed)) + left * self._away
+        left = minimum_jerk([self._away, np.zeros_like(self._away)], self._durations[:1] or [0.0], elapsed)
+        return self._path.targets(*self.place(elapsed)) + left
 
 
-def minimum_jerk(fraction: float) -> float:
-    """Interpolate from 0 to 1 with zero velocity and acceleration at both ends."""
-    return fraction**3 * (10 - 15 * fraction + 6 * fraction**2)
+def minimum_jerk(points: Sequence[Array], durations: Sequence[float], elapsed: float) -> Array:
+    """Return the point `elapsed` seconds after the start of a motion through all points; the last one after its end.
+
+    durations [s]: one per stretch between two points. Velocity and acceleration are zero at each point.
+    """
+    for (start, end), duration in zip(pairwise(points), durations, strict=True):
+        if elapsed < duration:
+            done = elapsed / duration
+            return start + done**3 * (10 - 15 * done + 6 * done**2) * (end - start)
+        elapsed -= duration
+    return points[-1]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fcnet_core.control.command import CommandShaper, GaitClock, gait_phase
+from fcnet_core.control.command import GaitClock
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")
@@ -96,17 +96,3 @@ def test_a_batch_is_its_robots_and_a_reset_one_is_a_new_clock(pair) -> None:
             single.advance(wanted[robot])
             assert batch.phase[robot] == single.phase[0]
             assert batch.walking[robot] == single.walking[0]
-
-
-def test_the_phase_is_found_in_a_command_vector_again_but_at_rest() -> None:
-    shaper = CommandShaper(ROBOT.commands, ROBOT.gait, PERIOD)
-    walking = []
-    for _ in range(60):
-        shaper.step(setpoint(0.5)[0])
-        angle, command = 2 * np.pi * shaper.clock.phase[0], np.zeros(16)
-        walking.append(shaper.clock.walking[0])
-        command[8:11] = np.sin(angle), np.cos(angle), walking[-1]
-        phase = gait_phase(command)
-        distance = abs(phase - shaper.clock.phase[0])
-        assert min(distance, 1 - distance) == pytest.approx(0, abs=1e-12) if walking[-1] else np.isnan(phase)
-    assert not walking[0] and walking[-1]

@@ -11,7 +11,6 @@ import numpy as np
 
 from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.document.plots import Grid, Line, Plot, Plots
-from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS, Robot
@@ -161,8 +160,10 @@ class Signals:
     def contact(self) -> Mask:
         """Estimated contacts of the feet (N, 4) in the order of the states' stamps."""
         joints, rate = self.run.joints, self.run.imu.angular_velocity[self.imu_row]
-        estimator = ContactEstimator(self.robot)
-        raw = estimator.feet(joints.position, joints.velocity, joints.effort, rate, self.rotation[:, 2])
+        angles, speeds, torques = (
+            values[:, self.robot.leg_rows] for values in (joints.position, joints.velocity, joints.effort)
+        )
+        raw = LegKinematics(self.robot).contacts(angles, speeds, torques, rate, self.rotation[:, 2])
         time, raw = self.joint_time[self.order], raw[self.order]
         return np.column_stack([_without_short(time, raw[:, leg]) for leg in range(len(LEGS))])
 

@@ -23,7 +23,6 @@ from fcnet_core.control.command import CommandArbiter, CommandSource
 from fcnet_core.control.timing import NEVER
 from fcnet_core.document.scene import scene_facts
 from fcnet_core.errors import RefusedCommandError
-from fcnet_core.legs.contacts import ContactEstimator
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS, SIZE
@@ -69,9 +68,8 @@ class RobotView:
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
         self._robot = robot
         self._legs = LegKinematics(robot) if has_picture(robot) else None
-        self._contact = ContactEstimator(robot) if has_picture(robot) else None
         self._state, self._commands = StateBuffer(robot.joint_names, TIMEOUT), CommandArbiter(TIMEOUT)
-        self._position, self._orientation = np.zeros(3), np.zeros(4)  # of odometry [m], x, y, z, w
+        self._place = np.zeros(7)  # of odometry: position [m], x, y, z, w
         self._measured = (0.0, 0.0, 0.0)  # velocity: forward, left [m/s], yaw rate [rad/s] in the trunk's frame
         self._target: Array | None = None
         self._setpoint, self._target_reader = np.zeros(SETPOINT_SIZE), TargetReader(robot.joint_names)
@@ -107,20 +105,37 @@ class RobotView:
         )
         target = self._target if has_target else None
         has_joints = bool(np.isfinite(state.joint_position).all() and state.joints_received > NEVER)
-        points = self._points(state.joint_position) if has_joints else None
-        rotation = self._attitude()
-        has_torques = has_joints and bool(np.isfinite(state.joint_effort).all())
+        joints = state.joint_position if has_joints else None
+        points = self._points(joints)
+        torques = state.joint_effort if has_joints and np.isfinite(state.joint_effort).all() else None
+        trunk = body = contacts = None
+        length = np.linalg.norm(state.orientation)
+        if has_joints and 0.5 < length < 2.0:  # false for NaN
+            attitude = state.orientation / length
+            rotation = matrix_from_xyzw(attitude)
+            height = None if points is None else standing_height(self._robot, points, rotation)
+            trunk = [0.0, 0.0, self._robot.nominal_height if height is None else height, *rotation.ravel()]
+            body = [_rounded(height), *_rounded(roll_pitch_yaw(attitude)[:2])]
+            if torques is not None and self._legs is not None:
+                rows = self._robot.leg_rows
+                angles, speeds, efforts = (
+                    values[rows] for values in (state.joint_position, state.joint_velocity, torques)
+                )
+                on_ground = self._legs.contacts(angles, speeds, efforts, state.angular_velocity, rotation[2])
+                contacts = on_ground.astype(int).tolist()
+        if has_joints and has_odometry:
+            trunk = [*self._place[:3], *matrix_from_xyzw(self._place[3:]).ravel()]
         return {
             "t": now,
             "problem": state.problem(now) or "",
-            "trunk": self._trunk(points, rotation, has_odometry) if has_joints else None,
+            "trunk": _rounded(trunk),
             "legs": _rounded(points),
-            "ghost": None if target is None else _rounded(self._points(target)),
-            "joints": _rounded(state.joint_position) if has_joints else None,
+            "ghost": _rounded(self._points(target)),
+            "joints": _rounded(joints),
             "targets": _rounded(target),
-            "torques": _rounded(state.joint_effort) if has_torques else None,
-            "contacts": self._contacts(rotation) if has_torques and rotation is not None else None,
-            "body": self._body(points, rotation) if has_joints and rotation is not None else None,
+            "torques": _rounded(torques),
+            "contacts": contacts,
+            "body": body,
             "damped": has_target and target is None,
             "age": None if state.received == NEVER else round(now - state.received, 4),
             "source": self._commands.source(now),
@@ -128,48 +143,15 @@ class RobotView:
             "measured": _rounded(self._measured) if has_odometry else None,
         }
 
-    def _points(self, joints: Array) -> Array | None:
-        return None if self._legs is None else self._legs.points(joints[self._robot.leg_rows])
-
-    def _attitude(self) -> Array | None:
-        """Return the IMU's rotation (3, 3) from trunk to world, None if it is invalid."""
-        length = np.linalg.norm(self._state.orientation)
-        if not 0.5 < length < 2.0:  # false for NaN
-            return None
-        return matrix_from_xyzw(self._state.orientation / length)
-
-    def _trunk(self, points: Array | None, rotation: Array | None, has_odometry: bool) -> list[float] | None:
-        """Return position and rotation. Without odometry: at the origin, with the attitude of the IMU."""
-        if has_odometry:
-            return [*_rounded(self._position), *_rounded(matrix_from_xyzw(self._orientation).ravel())]
-        if rotation is None:
-            return None
-        height = self._robot.nominal_height if points is None else standing_height(self._robot, points, rotation)
-        return _rounded([0.0, 0.0, height, *rotation.ravel()])
-
-    def _body(self, points: Array | None, rotation: Array) -> list[float | None]:
-        """Return height of the trunk above the lowest foot, roll and pitch, the quantities of cmd_pose."""
-        roll, pitch, _ = roll_pitch_yaw(self._state.orientation / np.linalg.norm(self._state.orientation))
-        height = None if points is None else _rounded(standing_height(self._robot, points, rotation))
-        return [height, *_rounded([roll, pitch])]
-
-    def _contacts(self, rotation: Array) -> list[int] | None:
-        """Return whether each foot is on the ground (it carries load and rests), estimated from joints and IMU."""
-        if self._contact is None:
-            return None
-        state = self._state
-        feet = self._contact.feet(
-            state.joint_position, state.joint_velocity, state.joint_effort, state.angular_velocity, rotation[2]
-        )
-        return [int(foot) for foot in feet]
+    def _points(self, joints: Array | None) -> Array | None:
+        return None if self._legs is None or joints is None else self._legs.points(joints[self._robot.leg_rows])
 
     def _store_odometry(self, odometry: Odometry, received: float) -> None:
         pose, twist = odometry.pose.pose, odometry.twist.twist
         place = np.array([pose.position.x, pose.position.y, pose.position.z, *_xyzw(pose.orientation)])
         velocity = twist.linear.x, twist.linear.y, twist.angular.z
         if np.isfinite([*place, *velocity]).all():
-            self._position, self._orientation = place[:3], place[3:]
-            self._measured, self._odometry_time = velocity, received
+            self._place, self._measured, self._odometry_time = place, velocity, received
 
     def _store_target(self, content: bytes, received: float) -> None:
         try:
@@ -190,12 +172,9 @@ class RobotStatus:
     """
 
     def __init__(self, node: Node, controller: str, on_fault: Callable[[], None]) -> None:
-        self._node, self._controller = node, controller
-        self._mode, self._on_fault = "", on_fault
-        self._lost = False
+        self._node, self._controller, self._on_fault = node, controller, on_fault
+        self._mode, self._lost, self._robot_fault = "", False, ""
         self._health_time = NEVER  # reception of the controller's newest diagnostics [s]
-        self._namespaces = ("", node.get_namespace().strip("/"))  # a driver's diagnostics have no namespace
-        self._robot_fault = ""
         self._statuses: dict[str, tuple[float, dict[str, Any]]] = {}  # reception [s], JSON types
         self._responses: deque[str] = deque(maxlen=MAX_RESPONSES)
         self._count = 0
@@ -261,20 +240,15 @@ class RobotStatus:
     def _set_diagnostics(self, message: DiagnosticArray) -> None:
         now = time.monotonic()
         for status in message.status:
-            if status.name.partition(":")[0].strip("/").rpartition("/")[0] not in self._namespaces:
+            namespace, _, node = status.name.partition(":")[0].strip("/").rpartition("/")
+            if namespace not in ("", self._node.get_namespace().strip("/")):  # a driver's have no namespace
                 continue  # of another robot
-            if status.name.partition(":")[0].rpartition("/")[2] == self._controller:
+            if node == self._controller:
                 self._health_time = now
-            level = status.level[0] if isinstance(status.level, bytes) else int(status.level)
-            self._statuses[status.name] = (
-                now,
-                {
-                    "name": status.name,
-                    "level": LEVELS[min(level, len(LEVELS) - 1)],
-                    "message": status.message,
-                    "values": {pair.key: pair.value for pair in status.values},
-                },
-            )
+            values = {pair.key: pair.value for pair in status.values}
+            level = LEVELS[min(status.level[0], len(LEVELS) - 1)]
+            fields = {"name": status.name, "level": level, "message": status.message, "values": values}
+            self._statuses[status.name] = now, fields
 
 
 def has_picture(robot: Robot) -> bool:

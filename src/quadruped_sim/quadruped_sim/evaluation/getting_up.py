@@ -178,7 +178,7 @@ class _Episode:
         failure, sag = self._until(Mode.STANDING), math.nan
         if not failure:
             failure = self._cycles(HOLD)
-            sag = self._controller.posture.largest_error(self._joints())
+            sag = float(self._controller.posture.stand_errors(self._joints()).max())
         if not failure:
             self._controller.lie_down()
             failure = self._until(Mode.PASSIVE) or self._lies_still()

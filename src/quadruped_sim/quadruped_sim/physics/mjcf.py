@@ -75,7 +75,7 @@ def robot_spec(
     given = body_file.read(robot) if robot.model else None
     friction, impratio = 1.0, given.option.impratio if given else 1.0
     if robot.primitives:
-        friction, impratio = robot.contact.friction[0], robot.contact.impratio
+        friction, impratio = robot.body.contact.friction[0], robot.body.contact.impratio
     cone = f'cone="elliptic" impratio="{impratio}"' if effects.elliptic_cones else 'cone="pyramidal"'
     # The sparse Jacobian is faster here by 10 to 25 %, though MuJoCo chooses the dense one below 60 degrees of freedom.
     spec = mujoco.MjSpec.from_string(f"""<mujoco model="{robot.name}">
@@ -146,7 +146,7 @@ def _trunk(robot: Robot, effects: Effects) -> str:
     contact = STRUCK if effects.self_collision else LINK
     head = f"{half_x * 0.9} 0 {half_z * 0.5}"
     return f"""<body name="trunk" pos="0 0 {robot.nominal_height}"><freejoint name="root"/>
-{_inertial(robot.bodies["trunk"])}
+{_inertial(robot.body.bodies["trunk"])}
 <geom name="trunk" type="box" size="{half_x} {half_y} {half_z}" {contact} rgba=".78 .78 .80 1"/>
 <geom type="box" pos="{head}" size=".05 {half_y * 0.8} {half_z * 0.7}" {UNTOUCHABLE} rgba=".1 .45 .75 1"/>
 <site name="imu"/><camera name="track" mode="trackcom" pos="0 -1.6 .6" xyaxes="1 0 0 0 .35 1"/>"""
@@ -158,18 +158,18 @@ def _leg(robot: Robot, leg: str, effects: Effects) -> str:
     left = 1.0 if leg.endswith("L") else -1.0
     side = left * size.abduction
     struck, striking = (STRUCK, STRIKING) if effects.self_collision else (LINK, LINK)
-    friction = " ".join(map(str, robot.contact.friction))
+    friction = " ".join(map(str, robot.body.contact.friction))
     rubber = f'condim="6" friction="{friction}"' if effects.rolling_friction else ""
     foot = f"0 0 {-size.calf}"
     hip, thigh, calf = robot.legs[leg]
     return f"""<body name="{leg}_hip" pos="{front * size.hip_x} {left * size.hip_y} 0">
-{_inertial(robot.bodies["hip"], front, left)}{_joint(robot, hip, "1 0 0")}
+{_inertial(robot.body.bodies["hip"], front, left)}{_joint(robot, hip, "1 0 0")}
 <geom type="capsule" fromto="0 {side * 0.7} 0 0 {side * 1.1} 0" size=".045" {LINK} rgba=".25 .25 .28 1"/>
 <body name="{leg}_thigh" pos="0 {side} 0">
-{_inertial(robot.bodies["thigh"], 1.0, left)}{_joint(robot, thigh, "0 1 0")}
+{_inertial(robot.body.bodies["thigh"], 1.0, left)}{_joint(robot, thigh, "0 1 0")}
 <geom type="capsule" fromto="0 0 0 0 0 {-size.thigh}" size=".022" {struck} rgba=".78 .78 .80 1"/>
 <body name="{leg}_calf" pos="0 0 {-size.thigh}">
-{_inertial(robot.bodies["calf"], 1.0, left)}{_joint(robot, calf, "0 1 0")}
+{_inertial(robot.body.bodies["calf"], 1.0, left)}{_joint(robot, calf, "0 1 0")}
 <geom type="capsule" fromto="0 0 0 0 0 {-size.calf + 0.03}" size=".013" {striking} rgba=".15 .15 .15 1"/>
 <geom name="{leg}_foot" type="sphere" pos="{foot}" size="{size.foot_radius}" {striking} {rubber} rgba=".05 .05 .05 1"/>
 <site name="{leg}_foot" pos="{foot}" size="{size.foot_radius * 1.2}" rgba="0 0 0 0"/></body></body></body>"""

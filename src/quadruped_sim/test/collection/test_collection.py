@@ -90,7 +90,7 @@ def test_plans_that_ship_reach_as_far_as_a_driver_shall_get(path):
         {"vx": 0.4, "width": -0.15, "frequency": 0.15},
     ):
         setpoint = np.array([[wanted.get(field, 0.0) for field in SETPOINT_FIELDS]])
-        assert envelope.admits(setpoint).all(), wanted
+        np.testing.assert_allclose(envelope.shorten(setpoint), setpoint, atol=1e-9)
 
 
 def test_shards_follow_the_shares_of_the_plan_and_terrains_alternate(plan):

@@ -11,7 +11,6 @@ from made_robots import TAILED
 
 from fcnet_core.cli import main
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
-from fcnet_core.legs.statics import LegStatics
 from fcnet_core.robot import LEGS, load_robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_roll_pitch
 from fcnet_core.urdf import robot_urdf
@@ -144,7 +143,7 @@ def test_the_robot_is_in_equilibrium_on_its_feet(robot, simulated, attitude, pos
     model, data = simulated
     data.qpos[:3], data.qpos[3:7], data.qpos[7:] = (0, 0, 5), orientation[[3, 0, 1, 2]], joints
     mujoco.mj_forward(model, data)  # in the air: qfrc_bias is the weight
-    torque = LegStatics(robot).torques(joints[robot.leg_rows], -matrix_from_xyzw(orientation)[2]).ravel()
+    torque = LegKinematics(robot).torques(joints[robot.leg_rows], -matrix_from_xyzw(orientation)[2]).ravel()
     jacobians = np.zeros((4, 3, model.nv))
     down = matrix_from_xyzw(orientation) @ [0, 0, -robot.geometry.foot_radius]
     for leg, jacobian in zip(LEGS, jacobians, strict=True):
