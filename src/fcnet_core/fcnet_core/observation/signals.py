@@ -154,4 +154,4 @@ class PolicyStep:
     def vector(self) -> Array:
         """Return the step as numbers (16,) in the order of LABEL."""
         scalars = [self.target_stamp, self.previous_stamp, self.joints_stamp, self.imu_stamp, self.cold]
-        return np.array([*scalars, *self.setpoint, self.phase, self.walking])
+        return np.array([*scalars, *self.setpoint.tolist(), self.phase, self.walking])
