@@ -13,6 +13,8 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 
+from rclpy.duration import Duration
+
 from fcnet_core.control.controller import Controller
 from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.names import SECOND, Mode
@@ -24,7 +26,7 @@ FRESH = 0.0003  # [s] a state younger than this at the deadline is used immediat
 LONGEST_WAIT = 0.005  # [s] or half a period; how long a cycle waits for a younger one, a period at 200 Hz
 STALLED_PERIODS = 3  # a loop that was late by more, and by more than the maximum age of a state, stood still
 DAMPING_MESSAGES = 3  # sent at the end, a period apart: messages that are not delivered are lost with the process
-ACKNOWLEDGE_TIMEOUT = 0.5  # [s]
+ACKNOWLEDGE_TIMEOUT = Duration(seconds=0.5)
 POLL_PERIOD = 0.001  # [s] between two looks for the next state of a simulation
 TOLERANCE = 1e-6  # [s] of stamps
 
@@ -206,7 +208,7 @@ class ControlLoop:
         for _ in range(DAMPING_MESSAGES):
             self._publisher.publish(None, self._pace.stamp())
             time.sleep(self._pace.period)
-        self._publisher.wait_until_received(ACKNOWLEDGE_TIMEOUT)
+        self._publisher.publishers[0].wait_for_all_acked(ACKNOWLEDGE_TIMEOUT)
 
     def _run_cycles(self) -> None:
         controller, pace, statistics = self._pace.controller, self._pace, self._pace.statistics

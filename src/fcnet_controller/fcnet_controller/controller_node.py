@@ -195,11 +195,11 @@ class ControllerNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load robot and policy; FAILURE, with the reason in the log, if they do not fit."""
-        return transition(self, self._configure, ValueError, OSError)
+        return transition(self, self._configure)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Start the control loop, in passive mode: the joints are damped."""
-        return transition(self, self._activate, ValueError, OSError)
+        return transition(self, self._activate)
 
     def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Stop commanding; the last command is damping, and the next activation starts in passive mode."""
@@ -235,8 +235,7 @@ class ControllerNode(LifecycleNode):
                 self._controller = self._load()
             configured.callback(setattr, self, "_controller", None)
             configured.enter_context(temporary_entities(self))
-            self._connect(self._controller)
-            configured.callback(self._publisher.close)
+            self._connect(self._controller, configured)
             self._configured = configured.pop_all()
 
     def _load(self) -> Controller:
@@ -244,7 +243,7 @@ class ControllerNode(LifecycleNode):
         controller, self._state, self._model = load_controller(self._settings, self._statistics)
         return controller
 
-    def _connect(self, controller: Controller) -> None:
+    def _connect(self, controller: Controller, configured: ExitStack) -> None:
         """Create the topics of robot and operators; no targets are sent before the loop starts."""
         self._receiver = StateReceiver(self, self._state)
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
@@ -275,6 +274,7 @@ class ControllerNode(LifecycleNode):
         message = String(data=Gains.of_joints(at.joints, at.stiffness.tolist(), at.damping.tolist()).text())
         JOINT_GAINS.publisher(self).publish(message)
         if local is not None:
+            configured.callback(local.close)
             local.send_gains(serialize_message(message))
 
     def _request_privileges(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from geometry_msgs.msg import Quaternion, TransformStamped, Vector3
+from geometry_msgs.msg import Point, Quaternion, TransformStamped, Vector3
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2, PointField
@@ -27,7 +27,7 @@ def fill_quaternion(quaternion: Quaternion, xyzw: Array) -> None:
     quaternion.x, quaternion.y, quaternion.z, quaternion.w = xyzw.tolist()
 
 
-def _fill_vector(vector: Vector3, values: Array) -> None:
+def _fill_vector(vector: Vector3 | Point, values: Array) -> None:
     vector.x, vector.y, vector.z = values.tolist()
 
 
@@ -46,23 +46,17 @@ class OdomPublisher:
         second, nanosecond = divmod(stamp, SECOND)
         self._odom.header.stamp = Time(sec=second, nanosec=nanosecond)
         pose, motion = self._odom.pose.pose, self._odom.twist.twist
-        pose.position.x, pose.position.y, pose.position.z = trunk.position.tolist()
+        _fill_vector(pose.position, trunk.position)
         fill_quaternion(pose.orientation, trunk.orientation)
         _fill_vector(motion.linear, trunk.linear_velocity)
         _fill_vector(motion.angular, trunk.angular_velocity)
         self._publisher.publish(self._odom)
         if TF and self._transforms and not 0 <= stamp - self._transformed < TF_PERIOD:
             self._transformed = stamp
-            self._transforms.publish(TF.kind(transforms=[trunk_transform(self._odom)]))
-
-
-def trunk_transform(odom: Odometry) -> TransformStamped:
-    """Return the pose in an odom message as the transform from the world to the trunk."""
-    transform = TransformStamped(header=odom.header, child_frame_id=odom.child_frame_id)
-    place, moved = odom.pose.pose, transform.transform
-    moved.translation.x, moved.translation.y, moved.translation.z = place.position.x, place.position.y, place.position.z
-    moved.rotation = place.orientation
-    return transform
+            transform = TransformStamped(header=self._odom.header, child_frame_id=BASE_FRAME)
+            _fill_vector(transform.transform.translation, trunk.position)
+            transform.transform.rotation = pose.orientation
+            self._transforms.publish(TF.kind(transforms=[transform]))
 
 
 @dataclass(frozen=True)

@@ -41,16 +41,8 @@ class HardwareParameters(RecorderParameters):
 
 
 @dataclass(frozen=True)
-class Event:
-    """A log message with its level."""
-
-    level: bytes
-    sentence: str
-
-
-@dataclass(frozen=True)
 class Status:
-    """State of the hardware for the diagnostics: level, summary, and values by key."""
+    """State of the hardware for the diagnostics, or an event for the log: level, sentence, and values by key."""
 
     level: bytes
     sentence: str
@@ -154,7 +146,7 @@ class HardwareInterface(ABC):
         """Return the pose at the last `read` if `has_trunk_pose`."""
         return None
 
-    def take_events(self) -> Iterable[Event]:
+    def take_events(self) -> Iterable[Status]:
         """Return the events since the last call."""
         return ()
 

@@ -16,7 +16,7 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 
 from fcnet_core.errors import FcnetError
-from fcnet_ros.hardware import Event, HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
+from fcnet_ros.hardware import HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.local_socket import LocalTargets, socket_name
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
@@ -66,7 +66,7 @@ class HardwareNode(LifecycleNode):
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Connect to the robot; log an error and return FAILURE if that is impossible."""
-        return transition(self, self._configure, ValueError, OSError)
+        return transition(self, self._configure)
 
     def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Let the joints follow targets."""
@@ -80,9 +80,7 @@ class HardwareNode(LifecycleNode):
         """Damp the robot and disconnect."""
         return transition(self, self.leave_robot)
 
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Damp the robot and disconnect."""
-        return transition(self, self.leave_robot)
+    on_shutdown = on_cleanup
 
     def leave_robot(self) -> None:
         """Damp the robot, end the loop and close the connection, if configured."""
@@ -94,22 +92,19 @@ class HardwareNode(LifecycleNode):
             configured.callback(self._hardware.close)
             configured.enter_context(temporary_entities(self))
             self._hardware.configure(self, parameters)
-            self._loop = self._make_loop(parameters, configured)
+            topics = StateTopics(self, self._hardware)
+            take = self._subscribe_targets(parameters, topics, configured)
+            publish_description(self, self._hardware.robot)
+            self._gate = self._gate or RecorderGate(self, topics.recorded, parameters.recorder_timeout)
+            self._state_rate = Rate()
+            self.create_timer(PERIOD, self._report_health)
+            self._gate_timer = self.create_timer(GATE_PERIOD, self._check_gate)
+            self._loop = HardwareLoop(self._hardware, take, topics.publish, self._changed.trigger, self._gate)
             configured.callback(self._end_loop, self._loop)
             freeze()
             self._loop.start()
             self._report()
             self._configured = configured.pop_all()
-
-    def _make_loop(self, parameters: HardwareParameters, configured: ExitStack) -> HardwareLoop:
-        hardware, topics = self._hardware, StateTopics(self, self._hardware)
-        take = self._subscribe_targets(parameters, topics, configured)
-        publish_description(self, hardware.robot)
-        self._gate = self._gate or RecorderGate(self, topics.recorded, parameters.recorder_timeout)
-        self._state_rate = Rate()
-        self.create_timer(PERIOD, self._report_health)
-        self._gate_timer = self.create_timer(GATE_PERIOD, self._check_gate)
-        return HardwareLoop(hardware, take, topics.publish, self._changed.trigger, self._gate)
 
     def _subscribe_targets(
         self, parameters: HardwareParameters, topics: StateTopics, configured: ExitStack
@@ -148,20 +143,19 @@ class HardwareNode(LifecycleNode):
             self._take_gains(self._local.gains.pop())
 
     def _take_gains(self, content: bytes) -> None:
-        malformed = None
+        malformed = ""
         try:
             kp, kd = Gains.read(content).arrays(self._hardware.robot.joint_names)
         except ValueError as error:
             malformed = str(error)
             kp = kd = np.array(np.nan)  # refused, so that no targets are followed without their gains
         try:
-            refusal = self._hardware.set_gains(kp, kd)
+            problem = self._hardware.set_gains(kp, kd)
         except FcnetError as error:  # it cannot use them now, and may use them later
-            refusal = str(error)
-        problem = malformed or refusal
-        self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
-        if problem:
+            problem = str(error)
+        if problem := malformed or problem:
             self.get_logger().error(f"gains refused: {problem}")
+        self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
 
     def _grant(self, request: Callable[[], str]) -> str:
         if self._loop is None:
@@ -187,20 +181,16 @@ class HardwareNode(LifecycleNode):
         """Log events, and the error that ended the loop."""
         assert self._loop is not None
         for event in self._hardware.take_events():
-            self._log(event)
+            if event.level == ERROR:  # rclpy allows one level per line of code
+                self.get_logger().error(event.sentence)
+            elif event.level == WARN:
+                self.get_logger().warning(event.sentence)
+            else:
+                self.get_logger().info(event.sentence)
         error = self._loop.error and f"an error ended the loop to the robot; the robot is damped\n{self._loop.error}"
         if (error := error or self._hardware.error) and not self.failed:
             self.failed = True
             self.get_logger().fatal(error)
-
-    def _log(self, event: Event) -> None:
-        """Log an event; rclpy allows one level per line of code."""
-        if event.level == ERROR:
-            self.get_logger().error(event.sentence)
-        elif event.level == WARN:
-            self.get_logger().warning(event.sentence)
-        else:
-            self.get_logger().info(event.sentence)
 
     def _report_health(self) -> None:
         if self._loop is None:

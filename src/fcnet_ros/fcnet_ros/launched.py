@@ -36,17 +36,11 @@ def end_with_launch() -> None:
     import ctypes  # slow, and only needed if launched
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGNAL)
-    if int(launch) not in _ancestors():  # the launch ended before the request
+    ancestor = os.getppid()
+    while ancestor not in (int(launch), 0):  # the parent of process 1 is 0
+        ancestor = int(Path(f"/proc/{ancestor}/stat").read_text().rpartition(")")[2].split()[1])
+    if not ancestor:  # the launch ended before the request
         os.kill(os.getpid(), SIGNAL)
-
-
-def _ancestors() -> list[int]:
-    """Return the process ids of parent, grandparent and so on."""
-    found = [os.getppid()]
-    while found[-1] > 1:
-        fields = Path(f"/proc/{found[-1]}/stat").read_text().rpartition(")")[2].split()
-        found.append(int(fields[1]))
-    return found
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ import struct
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rclpy.node import Node
@@ -46,12 +45,6 @@ def is_trusted(user: int) -> bool:
     return user in (0, os.geteuid())
 
 
-@dataclass
-class _Connection:
-    socket: socket.socket
-    source: str = ""  # empty until it has identified itself
-
-
 class LocalTargets:
     """Targets from a local socket, of programs of this process's user and of root.
 
@@ -65,7 +58,7 @@ class LocalTargets:
         """Bind the socket. Raises FcnetError if another program has bound it."""
         self.gains: deque[bytes] = deque(maxlen=1)
         self._command, self._on_gains = command, on_gains
-        self._connections: list[_Connection] = []
+        self._sources: dict[socket.socket, str] = {}  # by connection, empty until it has identified itself
         self._refusal = ""
         self._waiting: deque[JointCommand] = deque()
         self._server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -86,12 +79,8 @@ class LocalTargets:
         """
         if not self._waiting:
             self._accept()
-            for connection in list(self._connections):
-                if (content := self._receive(connection)) is not None:
-                    try:
-                        self._waiting.append(self._command(content, time.time_ns(), connection.source))
-                    except RefusedCommandError as error:
-                        self._refusal = str(error)
+            for connection in list(self._sources):
+                self._receive(connection)
         if self._waiting:
             return self._waiting.popleft()
         if self._refusal:
@@ -101,7 +90,7 @@ class LocalTargets:
 
     def close(self) -> None:
         """End all connections."""
-        for one in (self._server, *(connection.socket for connection in self._connections)):
+        for one in (self._server, *self._sources):
             one.close()
 
     def _accept(self) -> None:
@@ -110,41 +99,44 @@ class LocalTargets:
         except (BlockingIOError, ConnectionError):
             return
         process, user = peer(accepted)
-        if not is_trusted(user) or len(self._connections) >= MAX_CONNECTIONS:
-            self._refusal = (
-                f"process {process} of user {user} may not command this robot; run it as user {os.geteuid()}"
-                if not is_trusted(user)
-                else f"more than {MAX_CONNECTIONS} programs are connected to command this robot"
-            )
+        if not is_trusted(user):
+            found, expected = f"process {process} of user {user}", f"user {os.geteuid()}"
+            self._refusal = f"{found} may not command this robot; run it as {expected}"
             accepted.close()
-            return
-        accepted.setblocking(False)
-        self._connections.append(_Connection(accepted))
+        elif len(self._sources) >= MAX_CONNECTIONS:
+            self._refusal = f"more than {MAX_CONNECTIONS} programs are connected to command this robot"
+            accepted.close()
+        else:
+            accepted.setblocking(False)
+            self._sources[accepted] = ""
 
-    def _receive(self, connection: _Connection) -> bytes | None:
-        """Return the newest targets of a connection and drop older ones."""
-        newest = None
+    def _receive(self, connection: socket.socket) -> None:
+        """Validate the newest targets of a connection and drop older ones."""
+        source, newest = self._sources[connection], None
         for _ in range(MAX_PACKETS):
             try:
-                packet = connection.socket.recv(MAX_SIZE + 2)
+                packet = connection.recv(MAX_SIZE + 2)
             except BlockingIOError:
                 break
             except OSError:
                 packet = b""
             kind, content = packet[:1], packet[1:]
-            if kind == IDENTIFY and len(content) == IDENTITY_SIZE and not connection.source:
-                process, _ = peer(connection.socket)
-                connection.source = f"process {process} {content.hex()}"
-            elif kind == TARGETS and connection.source:
+            if kind == IDENTIFY and len(content) == IDENTITY_SIZE and not source:
+                source = self._sources[connection] = f"process {peer(connection)[0]} {content.hex()}"
+            elif kind == TARGETS and source:
                 newest = content
-            elif kind == GAINS and connection.source:
+            elif kind == GAINS and source:
                 self.gains.append(content)
                 self._on_gains()
             else:  # closed, or a protocol violation
-                connection.socket.close()
-                self._connections.remove(connection)
+                connection.close()
+                del self._sources[connection]
                 break
-        return newest
+        if newest is not None:
+            try:
+                self._waiting.append(self._command(newest, time.time_ns(), source))
+            except RefusedCommandError as error:
+                self._refusal = str(error)
 
 
 class LocalSender:

@@ -106,13 +106,19 @@ def default_parameters(kind: type[Any]) -> dict[str, Any]:
 def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) -> None:
     """Declare every parameter of dataclass `kind`.
 
-    Raises ParameterError for a value of the wrong type or out of range, and for an unknown name.
+    Raises ParameterError for a value of the wrong type, out of range or not among the choices, and for an unknown name.
     """
     parameters = parameter_fields(kind)
-    _refuse_unknown(node, list(parameters))
+    # Misspelt parameters are refused. rclpy has no public name for the given ones.
+    given = {name for name in node._parameter_overrides if not name.startswith("qos_overrides.")}
+    if unknown := sorted(given - set(parameters) - set(OF_EVERY_NODE)):
+        raise ParameterError(
+            f"unknown parameter {', '.join(unknown)} for {node.get_name()}; known are {', '.join(parameters)}"
+        )
     node.set_descriptor(
         SIM_TIME, ParameterDescriptor(type=ParameterType.PARAMETER_BOOL, description=SIM_TIME_DESCRIPTION)
     )
+    node.add_on_set_parameters_callback(partial(_refuse_no_choice, parameters))  # also called by declare_parameter
     for name, one in parameters.items():
         descriptor = copy(one.metadata["descriptor"])
         descriptor.read_only = read_only and not one.metadata["changeable"]
@@ -123,19 +129,14 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
                 f"parameter {name} must be of the type of {one.default!r}; write it like that ({error})"
             ) from error
         except InvalidParameterValueException as error:
-            lowest, highest = one.metadata["limits"]
-            raise ParameterError(f"parameter {name} must lie between {lowest:g} and {highest:g} ({error})") from error
-    node.add_on_set_parameters_callback(partial(_refuse_no_choice, parameters))
+            limits, choices = one.metadata["limits"], one.metadata["choices"]
+            expected = f"lie between {limits[0]:g} and {limits[1]:g}" if limits else f"be {' or '.join(choices)}"
+            raise ParameterError(f"parameter {name} must {expected} ({error})") from error
 
 
 def read_parameters(node: Node, kind: type[T]) -> T:
-    """Return the current values. Raises ParameterError for an invalid choice or combination."""
-    values = {}
-    for name, one in parameter_fields(kind).items():
-        value = values[one.name] = node.get_parameter(name).value
-        if problem := _no_choice(name, one, value):
-            raise ParameterError(problem)
-    return kind(**values)
+    """Return the current values. Raises ParameterError for an invalid combination."""
+    return kind(**{one.name: node.get_parameter(name).value for name, one in parameter_fields(kind).items()})
 
 
 def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
@@ -152,10 +153,8 @@ def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParameters
     known = parameter_fields(kind)
     fixed = [one.name for one in changes if one.name in known and not known[one.name].metadata["changeable"]]
     fixed += [one.name for one in changes if one.name == SIM_TIME]  # stamps of another clock are refused or too old
-    if not fixed:
-        return SetParametersResult(successful=True)
     reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"
-    return SetParametersResult(successful=False, reason=reason)
+    return SetParametersResult(successful=not fixed, reason=reason if fixed else "")
 
 
 def parameter_fields(kind: type[Any]) -> dict[str, Field[Any]]:
@@ -166,22 +165,11 @@ def parameter_fields(kind: type[Any]) -> dict[str, Field[Any]]:
     return {one.metadata["descriptor"].name or one.name: one for one in fields(kind)}
 
 
-def _no_choice(name: str, one: Field[Any], value: object) -> str:
-    """Return the error if `value` is not one of the choices; empty otherwise."""
-    choices = one.metadata["choices"]
-    return "" if not choices or value in choices else f"parameter {name} is {value!r}; choose {' or '.join(choices)}"
-
-
 def _refuse_no_choice(known: Mapping[str, Field[Any]], changes: Sequence[Parameter]) -> SetParametersResult:
     """Refuse values that are not among the choices; ROS checks types and ranges."""
-    problems = [_no_choice(one.name, known[one.name], one.value) for one in changes if one.name in known]
-    return SetParametersResult(successful=not any(problems), reason="; ".join(filter(None, problems)))
-
-
-def _refuse_unknown(node: Node, known: Sequence[str]) -> None:
-    """Refuse misspelt parameters. rclpy has no public name for the given ones."""
-    given = {name for name in node._parameter_overrides if not name.startswith("qos_overrides.")}
-    if unknown := sorted(given - set(known) - set(OF_EVERY_NODE)):
-        raise ParameterError(
-            f"unknown parameter {', '.join(unknown)} for {node.get_name()}; known are {', '.join(known)}"
-        )
+    for change in changes:
+        choices = known[change.name].metadata["choices"] if change.name in known else ()
+        if choices and change.value not in choices:
+            reason = f"parameter {change.name} is {change.value!r}; choose {' or '.join(choices)}"
+            return SetParametersResult(successful=False, reason=reason)
+    return SetParametersResult(successful=True)

@@ -60,8 +60,7 @@ class Stop:
     for a lock that an interrupted handler holds. A launch ends its programs with several signals.
     """
 
-    def __init__(self) -> None:
-        self._requested = False
+    _requested = False
 
     def set(self) -> None:
         """Request the end."""
@@ -221,13 +220,13 @@ def freeze() -> None:
     gc.freeze()
 
 
-def transition(node: Node, work: Callable[[], None], *refusals: type[Exception]) -> TransitionCallbackReturn:
-    """Do the `work` of a transition and return its result. An exception is logged, as rclpy would drop it: those of
-    `refusals` as one line, others with their traceback.
+def transition(node: Node, work: Callable[[], None]) -> TransitionCallbackReturn:
+    """Do the `work` of a transition and return its result. An exception is logged, as rclpy would drop it: a ValueError
+    or OSError as one line, others with their traceback.
     """
     try:
         work()
-    except refusals as refusal:
+    except (ValueError, OSError) as refusal:
         node.get_logger().error(" ".join(str(refusal).split()))  # YAML's errors have several lines
         return FAILURE
     except Exception:  # noqa: BLE001 every error is logged
@@ -255,7 +254,10 @@ class RecorderGate:
         """Look for missing subscriptions and return `is_open`; log how the waiting ended."""
         if self.is_open:
             return True
-        self._missing = [topic for topic in self._missing if not self._is_recorded(topic)]
+        subscriptions = self._node.get_subscriptions_info_by_topic
+        self._missing = [
+            topic for topic in self._missing if all(info.node_name != RECORDER for info in subscriptions(topic))
+        ]
         if not self._missing:
             self._node.get_logger().info("the recorder has subscribed; starting")
         elif time.monotonic() > self._deadline:
@@ -273,9 +275,6 @@ class RecorderGate:
         while not self.check() and not stop.is_set():
             time.sleep(GATE_PERIOD)
 
-    def _is_recorded(self, topic: str) -> bool:
-        return any(info.node_name == RECORDER for info in self._node.get_subscriptions_info_by_topic(topic))
-
 
 @contextlib.contextmanager
 def participant_profile(udp_only: bool = False) -> Iterator[None]:
@@ -286,35 +285,19 @@ def participant_profile(udp_only: bool = False) -> Iterator[None]:
     DDS reads the profile once per process, with the first node. The environment is restored afterwards, so that child
     processes do not inherit these settings as the user's.
     """
-    changes = _profile_variables(udp_only)
-    before = {name: os.environ.get(name) for name in changes}
-    _set_environment(changes)
+    before = dict(os.environ)
+    is_local = before.get(DISCOVERY_RANGE) == "LOCALHOST" or before.get(LOCALHOST_ONLY) == "1"
+    if "fastrtps" in before.get("RMW_IMPLEMENTATION", "fastrtps") and not before.keys() & {*PROFILES, TRANSPORTS}:
+        profile = "fastdds_announcement.xml" if not udp_only else "fastdds_udp.xml"
+        if udp_only and is_local:  # ROS would add shared memory; this profile limits it to the loopback interface
+            profile = "fastdds_udp_loopback.xml"
+            os.environ.pop(LOCALHOST_ONLY, None)
+            os.environ[DISCOVERY_RANGE] = "SUBNET"
+        os.environ[PROFILES[0]] = str(FOLDER / profile)
     try:
         yield
     finally:
-        _set_environment(before)
-
-
-def _profile_variables(udp_only: bool) -> dict[str, str | None]:
-    """Return the environment variables to set, with None those to remove."""
-    middleware = os.environ.get("RMW_IMPLEMENTATION", "fastrtps")
-    if "fastrtps" not in middleware or any(name in os.environ for name in (*PROFILES, TRANSPORTS)):
-        return {}
-    if not udp_only:
-        return {PROFILES[0]: str(FOLDER / "fastdds_announcement.xml")}
-    if os.environ.get(DISCOVERY_RANGE) != "LOCALHOST" and os.environ.get(LOCALHOST_ONLY) != "1":
-        return {PROFILES[0]: str(FOLDER / "fastdds_udp.xml")}
-    # If limited to this computer, ROS adds shared memory; the profile limits it to the loopback interface instead.
-    return {
-        LOCALHOST_ONLY: None,
-        DISCOVERY_RANGE: "SUBNET",
-        PROFILES[0]: str(FOLDER / "fastdds_udp_loopback.xml"),
-    }
-
-
-def _set_environment(variables: dict[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
+        for name in (LOCALHOST_ONLY, DISCOVERY_RANGE, PROFILES[0]):
             os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+            if name in before:
+                os.environ[name] = before[name]

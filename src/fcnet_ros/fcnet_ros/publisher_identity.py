@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import ctypes
 import time
+import weakref
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
-from rclpy.subscription import Subscription
 
 from fcnet_core.control.timing import NEVER
 from fcnet_ros.serialized import MAX_SIZE
+from fcnet_ros.topics import PolledSubscription, Topic
 
 GID_SIZE = 16  # [bytes] in use of a GID; Humble stores 24
 OK = 0  # return code of rcl
@@ -91,43 +92,30 @@ def _rcl() -> Any:
     return library
 
 
-class Taken(NamedTuple):
-    """A serialised message, cut to MAX_SIZE + 1 bytes. received [ns, wall-clock time]; publisher: its GID, empty if
-    unknown.
+class IdentifiedMessages:
+    """The serialised messages of a topic with their publishers. For one thread.
+
+    publisher: returns the constant text that describes the publisher with a GID: the name of its node, and the GID.
     """
 
-    content: bytes
-    received: int
-    publisher: bytes
-
-
-class IdentifyingTaker:
-    """Takes the messages of a subscription with their publishers, which are unknown without rcl. For one thread."""
-
-    def __init__(self, subscription: Subscription) -> None:
-        self._handle, self._kind = subscription.handle, subscription.msg_type
-        try:
-            self._rcl = _rcl()
-        except (OSError, AttributeError):
-            self._rcl = None
-            return
+    def __init__(self, node: Node, topic: Topic) -> None:
+        self._node, self._topic, self._rcl = node, topic.name, _rcl()
+        self._handle = PolledSubscription(node, topic).subscription.handle
+        self._queried = NEVER
+        # Forgets the publisher that has been silent for longest.
+        self.publisher: Callable[[bytes], str] = lru_cache(MAX_PUBLISHERS)(self._describe)
         self._info, self._array = _Info(), _Array()
-        allocator = self._rcl.rcutils_get_default_allocator()
-        if self._rcl.rcutils_uint8_array_init(ctypes.byref(self._array), CAPACITY, ctypes.byref(allocator)) != OK:
+        array, allocator = ctypes.byref(self._array), self._rcl.rcutils_get_default_allocator()
+        if self._rcl.rcutils_uint8_array_init(array, CAPACITY, ctypes.byref(allocator)) != OK:
             raise OSError("rcutils could not allocate a message buffer")
+        weakref.finalize(self, self._rcl.rcutils_uint8_array_fini, array)
         self._take = self._rcl.rcl_take_serialized_message
-        self._arguments = ctypes.byref(self._array), ctypes.byref(self._info), None
+        self._arguments = array, ctypes.byref(self._info), None
 
-    def __del__(self) -> None:
-        if hasattr(self, "_array"):
-            self._rcl.rcutils_uint8_array_fini(ctypes.byref(self._array))
-
-    def take(self) -> Taken | None:
-        """Return the oldest message not yet taken, or None."""
-        if self._rcl is None:
-            with self._handle:
-                taken = self._handle.take_message(self._kind, True)
-            return None if taken is None else Taken(taken[0], taken[1]["received_timestamp"], b"")
+    def take(self) -> tuple[bytes, int, str] | None:
+        """Return the oldest message not yet taken, cut to MAX_SIZE + 1 bytes, the time when it was received [ns,
+        wall-clock time], and the text of its publisher; None if there is no message.
+        """
         with self._handle:
             result = self._take(self._handle.pointer, *self._arguments)
         if result != OK:
@@ -137,33 +125,9 @@ class IdentifyingTaker:
         content = ctypes.string_at(array.buffer, min(array.length, MAX_SIZE + 1))
         if array.capacity > MAX_SIZE:
             self._rcl.rcutils_uint8_array_resize(ctypes.byref(array), CAPACITY)
-        return Taken(content, info.received_timestamp, info.publisher.known())
+        return content, info.received_timestamp, self.publisher(info.publisher.known())
 
-
-def gid_of(publisher: Publisher) -> bytes:
-    """Return the GID of a publisher of this process; empty if unknown."""
-    gid = _Gid()
-    try:
-        rcl = _rcl()
-    except (OSError, AttributeError):
-        return b""
-    with publisher.handle:
-        handle = rcl.rcl_publisher_get_rmw_handle(publisher.handle.pointer)
-        if not handle or rcl.rmw_get_gid_for_publisher(handle, ctypes.byref(gid)) != OK:
-            return b""
-    return gid.known()
-
-
-class PublisherNames:
-    """Describes each publisher of a topic by a constant `text` of its GID: the name of its node and the GID."""
-
-    def __init__(self, node: Node, topic: str) -> None:
-        self._node, self._topic = node, topic
-        self._queried = NEVER
-        # Forgets the publisher that has been silent for longest.
-        self.text: Callable[[bytes], str] = lru_cache(MAX_PUBLISHERS)(self._text)
-
-    def _text(self, gid: bytes) -> str:
+    def _describe(self, gid: bytes) -> str:
         return f"{self._name(gid)} {gid.hex()}".strip()
 
     def _name(self, gid: bytes) -> str:
@@ -178,8 +142,18 @@ class PublisherNames:
         return UNKNOWN
 
 
+def gid_of(publisher: Publisher) -> bytes:
+    """Return the GID of a publisher of this process; empty if unknown."""
+    gid, rcl = _Gid(), _rcl()
+    with publisher.handle:
+        handle = rcl.rcl_publisher_get_rmw_handle(publisher.handle.pointer)
+        if not handle or rcl.rmw_get_gid_for_publisher(handle, ctypes.byref(gid)) != OK:
+            return b""
+    return gid.known()
+
+
 def is_own(text: str, identity: bytes) -> bool:
-    """Whether a text of PublisherNames, which ends with an identity, describes the sender with `identity`.
+    """Whether a text of IdentifiedMessages, which ends with an identity, describes the sender with `identity`.
 
     True if either identity is unknown.
     """

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from rclpy.node import Node
@@ -28,68 +26,6 @@ LONGEST_SLEEP = 0.001  # [s] between two polls for a state, as states may come m
 EARLY = 0.9  # polling for the next state starts after this fraction of the interval between states
 SMOOTHING = 0.1  # weight of a new interval
 IMU_NUMBERS = 37  # orientation 4, angular velocity 3, linear acceleration 3, each followed by its covariance of 9
-
-
-class JointsMessage(NamedTuple):
-    """A JointState. stamp [ns]; names: the same object as long as the names are the same."""
-
-    stamp: int
-    names: tuple[str, ...]
-    position: Array
-    velocity: Array
-    effort: Array
-
-
-class ImuMessage(NamedTuple):
-    """An Imu without its covariances. stamp [ns]; orientation x, y, z, w."""
-
-    stamp: int
-    orientation: Array
-    angular_velocity: Array
-    linear_acceleration: Array
-
-
-def read_joints(content: bytes, names_reader: NamesReader) -> JointsMessage:
-    """Read a JointState. Raises MessageError."""
-    reader, stamp, names = names_reader.read(content)
-    return JointsMessage(stamp, names, reader.doubles(), reader.doubles(), reader.doubles())
-
-
-def read_imu(content: bytes) -> ImuMessage:
-    """Read an Imu message. Raises MessageError."""
-    reader = CdrReader(content)
-    stamp = reader.stamp()
-    reader.text()
-    numbers = reader.array(IMU_NUMBERS)
-    return ImuMessage(stamp, numbers[0:4], numbers[13:16], numbers[25:28])
-
-
-class JointsBuffer:
-    """Writes JointState messages of the joints called `names`. For one thread at a time."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self._names = names
-        self._sizes: tuple[int, ...] = ()
-
-    def write(self, stamp: int, position: Array, velocity: Array, effort: Array) -> bytes:
-        """Return a message; each array may be empty."""
-        if (sizes := (len(position), len(velocity), len(effort))) != self._sizes:
-            self._sizes, blocks = sizes, placeholders(*sizes)
-            fields = dict(zip(("position", "velocity", "effort"), blocks, strict=True))
-            self._buffer = MessageBuffer(JointState(name=self._names, **fields), blocks)
-        return self._buffer.write(stamp, position, velocity, effort)
-
-
-def imu_buffer(frame: str) -> MessageBuffer:
-    """Return the buffer of Imu messages: orientation x, y, z, w, angular velocity and linear acceleration."""
-    message, blocks = Imu(), placeholders(4, 3, 3)
-    message.header.frame_id = frame
-    for part, block in zip(
-        (message.orientation, message.angular_velocity, message.linear_acceleration), blocks, strict=True
-    ):
-        for name, value in zip("xyzw", block.tolist(), strict=False):
-            setattr(part, name, value)
-    return MessageBuffer(message, blocks)
 
 
 class StateBuffer:
@@ -128,35 +64,43 @@ class StateBuffer:
         """
         self.joints_received = received
         try:
-            joints = read_joints(content, self._names_reader)
+            reader, stamp, names = self._names_reader.read(content)
+            position, velocity, effort = reader.doubles(), reader.doubles(), reader.doubles()
         except MessageError as error:
             self._wrong_joints = f"joint_states: {error}"
             return
-        if joints.names is not self._names:
-            self._read_names(joints.names)
-        self._wrong_joints = self._misnamed or _misfit(joints)
+        if names is not self._names:
+            self._read_names(names)
+        misfit = ""
+        if not len(position) == len(velocity) == len(names):
+            found = f"{len(position)} positions and {len(velocity)} velocities for {len(names)} names"
+            misfit = f"joint_states has {found}; publish one for each joint"
+        self._wrong_joints = self._misnamed or misfit
         if not self._wrong_joints:
-            self.joint_position[:] = joints.position[self._order]
-            self.joint_velocity[:] = joints.velocity[self._order]
-            self.joint_effort[:] = joints.effort[self._order] if len(joints.effort) == len(joints.names) else np.nan
-            self.joints_stamp = seconds(joints.stamp)
+            self.joint_position[:] = position[self._order]
+            self.joint_velocity[:] = velocity[self._order]
+            self.joint_effort[:] = effort[self._order] if len(effort) == len(names) else np.nan
+            self.joints_stamp = seconds(stamp)
             if self._simulated_time:
-                self.joints_received, self._wrong_joints = self.joints_stamp, _time_of_day(JOINT_STATES, joints.stamp)
+                self.joints_received, self._wrong_joints = self.joints_stamp, _time_of_day(JOINT_STATES, stamp)
 
     def store_imu(self, content: bytes, received: float) -> None:
         """Store a serialised Imu. An invalid message changes no value and becomes a problem."""
         self.imu_received = received
         try:
-            imu = read_imu(content)
+            reader = CdrReader(content)
+            stamp = reader.stamp()
+            reader.text()
+            numbers = reader.array(IMU_NUMBERS)
         except MessageError as error:
             self._wrong_imu = f"imu/data: {error}"
             return
         self._wrong_imu = ""
-        self.imu_stamp = seconds(imu.stamp)
+        self.imu_stamp = seconds(stamp)
         if self._simulated_time:
-            self.imu_received, self._wrong_imu = self.imu_stamp, _time_of_day(IMU, imu.stamp)
-        self.orientation[:] = imu.orientation
-        self.angular_velocity[:] = imu.angular_velocity
+            self.imu_received, self._wrong_imu = self.imu_stamp, _time_of_day(IMU, stamp)
+        self.orientation[:] = numbers[0:4]
+        self.angular_velocity[:] = numbers[13:16]
 
     def problem(self, now: float) -> str | None:
         """Return why this state must not be used at time `now`; None if it may."""
@@ -165,7 +109,7 @@ class StateBuffer:
                 return f"no message on {topic} yet; start the robot's bridge or the simulator"
             if now - received > self._timeout:
                 return f"{topic} is {now - received:.2f} s old, the limit is {self._timeout:g} s; check the bridge"
-        return self._wrong_joints or self._wrong_imu or self._not_finite() or self._no_orientation()
+        return self._wrong_joints or self._wrong_imu or self._unusable_value()
 
     def _read_names(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -175,31 +119,19 @@ class StateBuffer:
         missing = [name for name in self._joint_names if name not in names]
         self._misnamed = f"joint_states lacks {', '.join(missing)}; it names {', '.join(names)}" if missing else ""
 
-    def _not_finite(self) -> str | None:
-        if math.isfinite(self._values.dot(self._values)):  # ten times as fast as isfinite and all
-            return None
-        for what, values in (("position", self.joint_position), ("velocity", self.joint_velocity)):
-            finite = np.isfinite(values)
-            if not finite.all():
-                return f"joint_states: the {what} of {self._joint_names[int(finite.argmin())]} is not a finite number"
-        for what, values in (("orientation", self.orientation), ("angular velocity", self.angular_velocity)):
-            if not np.isfinite(values).all():
-                return f"imu/data: the {what} is not a finite number"
-        return None
-
-    def _no_orientation(self) -> str | None:
+    def _unusable_value(self) -> str | None:
+        if not math.isfinite(self._values.dot(self._values)):  # ten times as fast as isfinite and all
+            for what, values in (("position", self.joint_position), ("velocity", self.joint_velocity)):
+                if not (finite := np.isfinite(values)).all():
+                    joint = self._joint_names[int(finite.argmin())]
+                    return f"joint_states: the {what} of {joint} is not a finite number"
+            for what, values in (("orientation", self.orientation), ("angular velocity", self.angular_velocity)):
+                if not np.isfinite(values).all():
+                    return f"imu/data: the {what} is not a finite number"
         length = math.hypot(*self.orientation.tolist())
         if not abs(length - 1.0) <= UNIT_TOLERANCE:
             return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
         return None
-
-
-def _misfit(joints: JointsMessage) -> str:
-    """Return the error if there is not one position and one velocity for each name; empty otherwise."""
-    for what, values in (("positions", joints.position), ("velocities", joints.velocity)):
-        if len(values) != len(joints.names):
-            return f"joint_states has {len(values)} {what} for {len(joints.names)} names; publish one for each joint"
-    return ""
 
 
 def _time_of_day(topic: Topic, stamp: int) -> str:
@@ -234,8 +166,7 @@ class StateReceiver:
         known = NEVER
         while not all(part.store(since) for part in self._parts):
             if (now := time.monotonic()) >= until:
-                for part in self._parts:
-                    part.store(NEVER)
+                self.poll()
                 return
             known = self._measure(known)
             expected = known + EARLY * self._interval if known < since else now  # the other part comes at once
@@ -267,11 +198,22 @@ class StatePublisher:
 
     def __init__(self, node: Node, joint_names: tuple[str, ...]) -> None:
         self._joints_publisher, self._imu_publisher = JOINT_STATES.publisher(node), IMU.publisher(node)
-        self._joints, self._imu = JointsBuffer(joint_names), imu_buffer(IMU_FRAME)
+        self._joint_names = joint_names
+        self._sizes: list[int] = []  # of the arrays of joints; each may be empty
+        imu, blocks = Imu(), placeholders(4, 3, 3)
+        imu.header.frame_id = IMU_FRAME
+        for part, block in zip((imu.orientation, imu.angular_velocity, imu.linear_acceleration), blocks, strict=True):
+            for name, value in zip("xyzw", block.tolist(), strict=False):
+                setattr(part, name, value)
+        self._imu = MessageBuffer(imu, blocks)
 
     def publish(self, reading: SensorReading, stamp: int) -> None:
         """Publish a state measured at `stamp` [ns]."""
-        self._imu_publisher.publish(
-            self._imu.write(stamp, reading.orientation, reading.angular_velocity, reading.linear_acceleration)
-        )
-        self._joints_publisher.publish(self._joints.write(stamp, reading.position, reading.velocity, reading.torque))
+        joints = reading.position, reading.velocity, reading.torque
+        if (sizes := [len(values) for values in joints]) != self._sizes:
+            self._sizes, blocks = sizes, placeholders(*sizes)
+            fields = dict(zip(("position", "velocity", "effort"), blocks, strict=True))
+            self._joints = MessageBuffer(JointState(name=self._joint_names, **fields), blocks)
+        imu = self._imu.write(stamp, reading.orientation, reading.angular_velocity, reading.linear_acceleration)
+        self._imu_publisher.publish(imu)
+        self._joints_publisher.publish(self._joints.write(stamp, *joints))

@@ -10,13 +10,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
-from rclpy.duration import Duration
 from rclpy.node import Node
 from std_msgs.msg import Float64MultiArray, MultiArrayDimension, MultiArrayLayout
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
@@ -26,9 +25,9 @@ from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
 from fcnet_ros.local_socket import LocalSender
-from fcnet_ros.publisher_identity import IdentifyingTaker, PublisherNames, gid_of
+from fcnet_ros.publisher_identity import IdentifiedMessages, gid_of
 from fcnet_ros.serialized import MAX_NAMES, MessageBuffer, NamesReader, placeholders, read_text, seconds
-from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, PolledSubscription, Topic
+from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, Topic
 
 WAYS = ("dds", "local")
 WAY = "transport of targets and gains: dds, or local, a socket of this computer for programs of this user and of root"
@@ -63,7 +62,13 @@ def joint_targets(
 
     Return None for velocities of zero without positions, which mean "damp". Raises RefusedCommandError.
     """
-    order = _order(joints, names)
+    order: slice | list[int] = slice(None)
+    if names != joints:
+        missing, unknown = sorted(set(joints) - set(names)), sorted(set(names) - set(joints))
+        if missing or unknown or len(names) != len(joints):
+            found = f"missing {missing}, unknown {unknown}" if missing or unknown else "a joint is named twice"
+            raise RefusedCommandError(f"the joints must be {', '.join(joints)}, each once, in any order; {found}")
+        order = [list(names).index(joint) for joint in joints]
     positions, velocities = np.asarray(positions, dtype=np.float64), np.asarray(velocities)
     if np.any(velocities) or np.any(efforts):
         raise RefusedCommandError("this robot follows positions only; leave velocities and effort empty or zero")
@@ -75,27 +80,10 @@ def joint_targets(
             "velocity of 0 for each to damp"
         )
     targets = positions[order]
-    if not np.isfinite(targets).all():
-        joint = joints[int(np.flatnonzero(~np.isfinite(targets))[0])]
+    if not (finite := np.isfinite(targets)).all():
+        joint = joints[int(finite.argmin())]
         raise RefusedCommandError(f"the position of {joint} is not a finite number; send finite positions")
     return targets
-
-
-def _order(joints: Sequence[str], names: Sequence[str]) -> slice | list[int]:
-    if names == joints:
-        return slice(None)
-    missing, unknown = sorted(set(joints) - set(names)), sorted(set(names) - set(joints))
-    if missing or unknown or len(names) != len(joints):
-        found = f"missing {missing}, unknown {unknown}" if missing or unknown else "a joint is named twice"
-        raise RefusedCommandError(f"the joints must be {', '.join(joints)}, each once, in any order; {found}")
-    return [list(names).index(joint) for joint in joints]
-
-
-class TargetsMessage(NamedTuple):
-    """Position targets (N,) [rad] in the order of the robot's joints, None for damping. stamp [ns]."""
-
-    stamp: int
-    targets: Array | None
 
 
 class TargetReader:
@@ -104,8 +92,10 @@ class TargetReader:
     def __init__(self, joint_names: tuple[str, ...]) -> None:
         self._joint_names, self._names_reader = joint_names, NamesReader()
 
-    def read(self, content: bytes) -> TargetsMessage:
-        """Read the message's one point. Raises RefusedCommandError if no robot should follow it."""
+    def read(self, content: bytes) -> tuple[int, Array | None]:
+        """Return the stamp [ns] and the position targets (N,) [rad] in the order of the robot's joints, None for
+        damping. Raises RefusedCommandError if no robot should follow the message.
+        """
         try:
             reader, stamp, names = self._names_reader.read(content)
             if (points := reader.count()) != 1:
@@ -113,13 +103,7 @@ class TargetReader:
             positions, velocities, _accelerations, efforts = (reader.doubles() for _ in range(4))
         except MessageError as error:
             raise RefusedCommandError(f"joint_trajectory: {error}") from error
-        return TargetsMessage(stamp, joint_targets(self._joint_names, names, positions, velocities, efforts))
-
-
-@dataclass
-class _Sender:
-    stamp: int = 0  # [ns] of its newest message
-    delay: int = 2**62  # [ns] the shortest recent time from stamp to arrival
+        return stamp, joint_targets(self._joint_names, names, positions, velocities, efforts)
 
 
 class TargetValidator:
@@ -131,7 +115,8 @@ class TargetValidator:
     def __init__(self, joint_names: tuple[str, ...], clock: Callable[[], int]) -> None:
         self._clock = clock
         self._reader = TargetReader(joint_names)
-        self._senders: dict[str, _Sender] = {}
+        # By source: stamp of its newest message, and the shortest recent time from stamp to arrival [ns].
+        self._senders: dict[str, tuple[int, int]] = {}
         self._newest = 0
 
     def command(self, content: bytes, arrived: int, source: str) -> JointCommand:
@@ -139,51 +124,43 @@ class TargetValidator:
 
         Raises RefusedCommandError if it must not be followed.
         """
-        message, now = self._reader.read(content), self._clock()
+        (stamp, targets), now = self._reader.read(content), self._clock()
         if now < self._newest:
             self._senders.clear()  # the clock was set back, and so are the next stamps
         self._newest = now
-        if not message.stamp:
+        if not stamp:
             raise RefusedCommandError("joint_trajectory has no stamp; set header.stamp to the time of sending")
-        if abs(now - message.stamp) > STAMP_TOLERANCE:
+        if abs(now - stamp) > STAMP_TOLERANCE:
             raise RefusedCommandError(
-                f"the stamp of joint_trajectory is {(message.stamp - now) / SECOND:+.1f} s from this computer's clock, "
-                f"the limit is {STAMP_TOLERANCE / SECOND:g} s; synchronise the clocks; recorded targets are refused"
+                f"the stamp of joint_trajectory is {(stamp - now) / SECOND:+.1f} s from this computer's clock, the "
+                f"limit is {STAMP_TOLERANCE / SECOND:g} s; synchronise the clocks; recorded targets are refused"
             )
-        sender = self._sender(source, now)
-        if message.stamp <= sender.stamp:
+        if source not in self._senders and len(self._senders) >= MAX_SOURCES:
+            oldest = now - STAMP_TOLERANCE
+            self._senders = {name: sender for name, sender in self._senders.items() if sender[0] >= oldest}
+            if len(self._senders) >= MAX_SOURCES:
+                raise RefusedCommandError(f"more than {MAX_SOURCES} programs publish joint_trajectory; end them")
+        previous, shortest = self._senders.get(source, (0, 2**62))
+        if stamp <= previous:
             raise RefusedCommandError("the stamp of joint_trajectory does not advance; send each message once")
         waited = max(0, time.time_ns() - arrived)
-        delay = now - waited - message.stamp
-        sender.delay = min(delay, sender.delay + int(CLOCK_DRIFT * (message.stamp - sender.stamp)))
-        sender.stamp = message.stamp
-        self._senders[source] = sender
-        received = time.monotonic() - (waited + delay - sender.delay) / SECOND
-        return JointCommand(message.targets, received, source, message.stamp)
-
-    def _sender(self, source: str, now: int) -> _Sender:
-        if (sender := self._senders.get(source)) is not None:
-            return sender
-        if len(self._senders) >= MAX_SOURCES:
-            oldest = now - STAMP_TOLERANCE
-            self._senders = {name: one for name, one in self._senders.items() if one.stamp >= oldest}
-        if len(self._senders) >= MAX_SOURCES:
-            raise RefusedCommandError(f"more than {MAX_SOURCES} programs publish joint_trajectory; end them")
-        return _Sender()
+        delay = now - waited - stamp
+        shortest = min(delay, shortest + int(CLOCK_DRIFT * (stamp - previous)))
+        self._senders[source] = stamp, shortest
+        received = time.monotonic() - (waited + delay - shortest) / SECOND
+        return JointCommand(targets, received, source, stamp)
 
 
 class DdsTargets:
     """Targets from the topic, of any publisher; the middleware keeps the newest message."""
 
     def __init__(self, node: Node, validator: TargetValidator) -> None:
-        self._names, self._validator = PublisherNames(node, JOINT_TRAJECTORY.name), validator
-        self._taker = IdentifyingTaker(PolledSubscription(node, JOINT_TRAJECTORY).subscription)
+        self._messages, self._validator = IdentifiedMessages(node, JOINT_TRAJECTORY), validator
 
     def take(self) -> JointCommand | None:
         """Return the newest command, None if there is none. Raises RefusedCommandError."""
-        if (taken := self._taker.take()) is None:
-            return None
-        return self._validator.command(taken.content, taken.received, self._names.text(taken.publisher))
+        message = self._messages.take()
+        return None if message is None else self._validator.command(*message)
 
 
 GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=MAX_NAMES)]
@@ -231,10 +208,8 @@ class TrajectoryBuffer:
 
     def __init__(self, names: Sequence[str]) -> None:
         blocks = placeholders(len(names))
-        targets, damping = (
-            JointTrajectoryPoint(positions=blocks[0]),
-            JointTrajectoryPoint(velocities=[0.0] * len(names)),
-        )
+        targets = JointTrajectoryPoint(positions=blocks[0])
+        damping = JointTrajectoryPoint(velocities=[0.0] * len(names))
         self._targets = MessageBuffer(JointTrajectory(joint_names=names, points=[targets]), blocks)
         self._damping = MessageBuffer(JointTrajectory(joint_names=names, points=[damping]), ())
 
@@ -281,27 +256,15 @@ class TargetPublisher:
     def publish(self, target: Array | None, stamp: int | None = None) -> None:
         """Send position targets (N,) [rad], None for damping; stamp [ns]: None for now."""
         sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
-        content = self._message.write(sent, target)
-        if self._local is not None:
-            self._local.send(content)
-        self.publishers[0].publish(content)
-        self._sent = content
+        self._sent = self._message.write(sent, target)
         self._previous_stamp, self._stamp = self._stamp, seconds(sent)
+        self.repeat()
 
     def repeat(self) -> None:
-        """Send the last message again, for a simulator that did not receive it."""
+        """Send the last message, a second time for a simulator that did not receive it."""
         if self._local is not None:
             self._local.send(self._sent)
         self.publishers[0].publish(self._sent)
-
-    def close(self) -> None:
-        """Close the connection to the local socket, if there is one."""
-        if self._local is not None:
-            self._local.close()
-
-    def wait_until_received(self, timeout: float) -> None:
-        """Return when every reliable subscriber has received the targets, or after `timeout` [s]."""
-        self.publishers[0].wait_for_all_acked(Duration(seconds=timeout))
 
     def publish_step(self, step: PolicyStep) -> None:
         """Publish the inputs of the policy for the targets just sent."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
+from types import SimpleNamespace
 from unittest import mock
 
 import numpy as np
@@ -15,11 +17,11 @@ from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
-from fcnet_core.errors import MessageError, RefusedCommandError
-from fcnet_core.observation import LABEL, SIZE
+from fcnet_core.errors import RefusedCommandError
+from fcnet_core.observation import LABEL, SIZE, SensorReading
 from fcnet_core.robot import load_robot
 from fcnet_ros.serialized import MAX_NAMES, MAX_SIZE, NamesReader
-from fcnet_ros.state_messages import JointsBuffer, imu_buffer, read_imu, read_joints
+from fcnet_ros.state_messages import StateBuffer, StatePublisher
 from fcnet_ros.targets import TargetReader, TrajectoryBuffer, numbers_buffer
 
 JOINTS = load_robot("aliengo").joint_names
@@ -41,15 +43,14 @@ def header(frame=""):
 @settings(deadline=None)
 @given(frame=frames, joints=names, parts=st.tuples(numbers, numbers, numbers))
 def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(frame, joints, parts):
-    position, velocity, effort = parts
-    message = JointState(header=header(frame), name=joints, position=position, velocity=velocity, effort=effort)
+    fields = dict(zip(("position", "velocity", "effort"), parts, strict=True))
+    message = JointState(header=header(frame), name=joints, **fields)
     reader, content = NamesReader(), serialize_message(message)
     for _ in range(2):  # the second time with names that are known
-        found = read_joints(content, reader)
-        assert (found.stamp, found.names) == (STAMP, tuple(joints))
-        np.testing.assert_array_equal(found.position, position)
-        np.testing.assert_array_equal(found.velocity, velocity)
-        np.testing.assert_array_equal(found.effort, effort)
+        fields, stamp, found = reader.read(content)
+        assert (stamp, found) == (STAMP, tuple(joints))
+        for part in parts:
+            np.testing.assert_array_equal(fields.doubles(), part)
 
 
 @settings(deadline=None)
@@ -60,8 +61,8 @@ def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(frame, joints, par
     message = JointTrajectory(header=header(frame), joint_names=joints, points=[point])
     taken = []
     with mock.patch("fcnet_ros.targets.joint_targets", lambda *fields: taken.extend(fields)):
-        found = TargetReader(JOINTS).read(serialize_message(message))
-    assert (found.stamp, taken[:2]) == (STAMP, [JOINTS, tuple(joints)])
+        stamp, _ = TargetReader(JOINTS).read(serialize_message(message))
+    assert (stamp, taken[:2]) == (STAMP, [JOINTS, tuple(joints)])
     for read, sent in zip(taken[2:], (positions, velocities, effort), strict=True):
         np.testing.assert_array_equal(read, sent)
 
@@ -78,10 +79,10 @@ def imu(frame):
 
 @pytest.mark.parametrize("frame", ["", "imu_link", "a frame of another length"])
 def test_an_imu_is_read_as_rclpy_reads_it(frame):
-    found = read_imu(serialize_message(imu(frame)))
-    assert found.stamp == STAMP
-    read = np.concatenate([found.orientation, found.angular_velocity, found.linear_acceleration])
-    np.testing.assert_array_equal(read, VALUES[:10])
+    state = StateBuffer(JOINTS, 1.0)
+    state.store_imu(serialize_message(imu(frame)), 1.0)
+    assert state.imu_stamp == pytest.approx(1e-9 * STAMP, abs=1e-6)
+    np.testing.assert_array_equal([*state.orientation, *state.angular_velocity], VALUES[:7])
 
 
 def assert_same(content, message):
@@ -92,17 +93,19 @@ def assert_same(content, message):
 
 
 @pytest.mark.parametrize("sizes", [(12, 12, 12), (12, 0, 0), (0, 12, 12), (0, 0, 0)])
-def test_a_joint_state_is_written_as_rclpy_writes_it(sizes):
-    buffer, parts = JointsBuffer(JOINTS), [VALUES[:size] * 3 for size in sizes]
+def test_a_state_is_written_as_rclpy_writes_it(sizes):
+    sent, parts = [], [VALUES[:size] * 3 for size in sizes]
+    publisher = SimpleNamespace(publish=sent.append)
+    states = StatePublisher(SimpleNamespace(create_publisher=lambda *_: publisher), JOINTS)
     for _ in range(2):
-        content = buffer.write(STAMP, *parts)
+        states.publish(SensorReading(*parts, VALUES[:4], VALUES[4:7], VALUES[7:10]), STAMP)
     position, velocity, effort = (part.tolist() for part in parts)
     expected = JointState(header=header(), name=list(JOINTS), position=position, velocity=velocity, effort=effort)
-    assert_same(content, expected)
+    assert_same(sent[-2], imu("imu_link"))
+    assert_same(sent[-1], expected)
 
 
-def test_imu_targets_damping_and_numbers_are_written_as_rclpy_writes_them():
-    assert_same(imu_buffer("imu_link").write(STAMP, VALUES[:4], VALUES[4:7], VALUES[7:10]), imu("imu_link"))
+def test_targets_damping_and_numbers_are_written_as_rclpy_writes_them():
     buffer = TrajectoryBuffer(JOINTS)
     assert_same(buffer.write(STAMP, VALUES), targets_message())
     damping = JointTrajectoryPoint(velocities=[0.0] * 12)
@@ -147,9 +150,8 @@ def test_damaged_messages_are_refused_or_read_and_raise_nothing_else(data):
     for _ in range(data.draw(st.integers(1, 4))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
     content = bytes(content[: data.draw(st.integers(0, len(content)))])
-    readers = (TargetReader(JOINTS).read, lambda content: read_joints(content, NamesReader()), read_imu)
-    for read in readers:
-        try:
-            read(content)
-        except (MessageError, RefusedCommandError):
-            continue
+    with contextlib.suppress(RefusedCommandError):
+        TargetReader(JOINTS).read(content)
+    state = StateBuffer(JOINTS, 1.0)
+    state.store_joints(content, 1.0)
+    state.store_imu(content, 1.0)

@@ -17,11 +17,12 @@ from ros_harness import wait_until
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
-from fcnet_core.names import JOINT_TRAJECTORY, SECOND
+from fcnet_core.names import SECOND
 from fcnet_core.robot import load_robot
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
-from fcnet_ros.publisher_identity import MAX_PUBLISHERS, PublisherNames, gid_of, is_own
+from fcnet_ros.publisher_identity import MAX_PUBLISHERS, IdentifiedMessages, gid_of, is_own
 from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer, joint_targets
+from fcnet_ros.topics import JOINT_TRAJECTORY
 
 JOINTS = load_robot("aliengo").joint_names
 
@@ -145,7 +146,7 @@ def test_targets_and_gains_come_by_the_local_socket(node, local):
     assert f"process {os.getpid()} " in command.source
     assert list(local.gains) == [gains]
     assert local.announced
-    publisher.close()
+    sender.close()
 
 
 def test_a_sender_connects_again_and_offers_its_gains_again(node, validator):
@@ -188,17 +189,17 @@ def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
     with pytest.raises(RefusedCommandError):
         local.take()
     assert local.take() is None
-    for one in (*publishers, *senders):
-        one.close()
+    for sender in senders:
+        sender.close()
 
 
 def test_the_text_of_a_publisher_that_is_heard_stays_however_many_others_come(node, monkeypatch):
-    names, numbers = PublisherNames(node, JOINT_TRAJECTORY.name), itertools.count()
-    monkeypatch.setattr(names, "_name", lambda gid: f"name-{next(numbers)}")
-    own = names.text(b"own")
+    messages, numbers = IdentifiedMessages(node, JOINT_TRAJECTORY), itertools.count()
+    monkeypatch.setattr(messages, "_name", lambda gid: f"name-{next(numbers)}")
+    own = messages.publisher(b"own")
     for stranger in range(3 * MAX_PUBLISHERS):
-        names.text(stranger.to_bytes(4, "little"))
-        assert names.text(b"own") == own
+        messages.publisher(stranger.to_bytes(4, "little"))
+        assert messages.publisher(b"own") == own
 
 
 @pytest.mark.parametrize("packet", [b"", b"T", b"G", b"x" * 60_000, b"H" + bytes(3), b"T" + message(1)])

@@ -204,11 +204,11 @@ class IsaacPlayback(Node):
 
     def _take_targets(self, content: bytes) -> None:
         try:
-            message = self._target_reader.read(content)
+            stamp, targets = self._target_reader.read(content)
         except RefusedCommandError as refusal:
             self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=WARNING_PERIOD)
             return
-        self._comparison.received(message.targets, message.stamp)
+        self._comparison.received(targets, stamp)
 
     def _take_mode(self, message: String) -> None:
         self._mode = message.data

@@ -17,7 +17,7 @@ from fcnet_core.control.timing import LATEST
 from fcnet_core.names import PUSH, SECOND, SIMULATION, HealthKey, Request
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
-from fcnet_ros.hardware import Event, HardwareInterface, Status
+from fcnet_ros.hardware import HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, SLOW, WARN
 from fcnet_ros.targets import JointCommand
@@ -65,7 +65,7 @@ class MujocoHardware(HardwareInterface):
         self._active = False
         self._command: JointCommand | None = None
         self._written = self._received = 0.0  # when the command came [s], simulated and time.monotonic; 0: no command
-        self._events: list[Event] = []
+        self._events: list[Status] = []
         self._pose = self._robot.ground_truth()
         self._measured: tuple[float, float] | None = None  # simulated and real time [s]
         self._reading: SensorReading | None = None
@@ -131,7 +131,7 @@ class MujocoHardware(HardwareInterface):
 
     def _follow_command(self) -> None:
         if self._command is not None and self._robot.time - self._written > self._timeout:
-            self._events.append(Event(OK, f"no command for {self._settings.command_timeout:g} s: damping the joints"))
+            self._events.append(Status(OK, f"no command for {self._settings.command_timeout:g} s: damping the joints"))
             self._command = None
         if self._command is not None and self._command.targets is not None:
             self._robot.follow(self._command.targets)
@@ -149,7 +149,7 @@ class MujocoHardware(HardwareInterface):
             self._viewer.draw(time.monotonic())
         else:
             self.closed_by_user = True
-            self._events.append(Event(OK, "the viewer was closed: stopping"))
+            self._events.append(Status(OK, "the viewer was closed: stopping"))
 
     def damp_at_end(self) -> None:
         self._robot.damp()
@@ -161,7 +161,7 @@ class MujocoHardware(HardwareInterface):
     def condition(self) -> object:
         return len(self._events), self.error
 
-    def take_events(self) -> Iterable[Event]:
+    def take_events(self) -> Iterable[Status]:
         events, self._events = self._events, []
         return events
 
@@ -193,7 +193,7 @@ class MujocoHardware(HardwareInterface):
             "lockstep": str(self._lockstep.is_on).lower(),
         }
         if slow and self._lockstep.engage():
-            self._events.append(Event(WARN, NOT_REACHED.format(factor=factor, target=target)))
+            self._events.append(Status(WARN, NOT_REACHED.format(factor=factor, target=target)))
         return Status(WARN, "slower than requested", values) if slow else Status(OK, "on time", values)
 
 

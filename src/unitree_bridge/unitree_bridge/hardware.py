@@ -20,7 +20,7 @@ from fcnet_core.errors import FcnetError, ParameterError
 from fcnet_core.names import BUTTONS, HealthKey, Request
 from fcnet_core.remote import load_remote_map
 from fcnet_core.robot import load_robot
-from fcnet_ros.hardware import Event, HardwareInterface, Status
+from fcnet_ros.hardware import HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import ERROR, OK, WARN, LoopStatistics
 from fcnet_ros.parameters import SIM_TIME
@@ -92,7 +92,7 @@ class UnitreeHardware(HardwareInterface):
         self.cycles_per_state = round(parameters.io_rate / parameters.publish_rate)
         self.error = ""
         self._active, self._gains = False, ((), ())
-        self._events: list[Event] = []
+        self._events: list[Status] = []
         self._reading: BoardReading | None = None
         self._refused = 0
         self.statistics = self._statistics = LoopStatistics("io_period", "io_work")
@@ -125,7 +125,7 @@ class UnitreeHardware(HardwareInterface):
         before = self._ownership.conflict
         self._ownership.renew()
         if self._ownership.conflict != before:
-            self._events.append(Event(WARN, self._ownership.conflict or "the other bridge no longer holds this robot"))
+            self._events.append(Status(WARN, self._ownership.conflict or "the other bridge no longer holds this robot"))
 
     def activate(self) -> None:
         try:
@@ -187,9 +187,9 @@ class UnitreeHardware(HardwareInterface):
         found = (report.mode, report.trip, report.warnings, report.owner)
         return found, self.target_refusal, self._io.is_silent, self._io.ended, self.error
 
-    def take_events(self) -> Iterable[Event]:
+    def take_events(self) -> Iterable[Status]:
         events, self._events = self._events, []
-        return events + [Event(LEVELS[level], text) for level, text in self._io.take_events()]
+        return events + [Status(LEVELS[level], text) for level, text in self._io.take_events()]
 
     def requests(self) -> Mapping[str, Callable[[], str]]:
         return {Request.RESET.value: self._reset, Request.RECOVER.value: self._recover}

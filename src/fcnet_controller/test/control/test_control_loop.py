@@ -71,8 +71,10 @@ class Publisher:
     def publish_step(self, _step):
         pass
 
-    def wait_until_received(self, _timeout):
+    def wait_for_all_acked(self, _timeout):
         pass
+
+    publishers = property(lambda self: [self])
 
 
 def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_goes_on(bench):

@@ -155,7 +155,7 @@ class RobotView:
 
     def _store_target(self, content: bytes, received: float) -> None:
         try:
-            self._target = self._target_reader.read(content).targets
+            self._target = self._target_reader.read(content)[1]
         except RefusedCommandError:
             return  # the robot's bridge reports it
         self._target_time = received
