@@ -146,7 +146,7 @@ def test_with_a_local_socket_nobody_moves_the_joints_by_dds(start, client, board
         assert (board.commands.last_stiff() is not None) == (publisher is local), bridge.output
     assert max(command.stiffness.max() for _, command in board.commands.recent) == pytest.approx(kp, abs=0.1)
     assert client.health["target_owner"] == "" or local.identity.hex() in client.health["target_owner"]
-    local.close()
+    sender.close()
     assert bridge.end() == 0
 
 
