@@ -33,19 +33,18 @@ class ControlledRobot:
 
     def __init__(self, live: LiveRobot, model: PolicyModel | None, after: Callable[[], None] = lambda: None) -> None:
         self.live, self._after = live, after
-        self.controller = controller_of(live.robot, self._state(), model, live.period)
+        self.controller = controller_of(live.robot, robot_state(live.signals()), model, live.period)
 
     def measure(self) -> Controller:
         """Let the controller see the robot as it is now; return the controller, for a request."""
-        self.controller.state = self._state()
+        self.controller.state = robot_state(self.live.signals())
         return self.controller
 
     def cycle(self, setpoint: Array = STANDSTILL) -> None:
         """Run one control period, with a setpoint (9,) for a robot that walks."""
-        controller, now = self.controller, self.live.time
-        controller.prepare(now, setpoint)
-        self.measure()
-        self.live.step(controller.cycle(now))
+        now = self.live.time
+        self.controller.prepare(now, setpoint)
+        self.live.step(self.measure().cycle(now))
         self._after()
 
     def walk(self, seconds: float, setpoint: Array) -> bool:
@@ -55,6 +54,3 @@ class ControlledRobot:
             if self.controller.mode is not Mode.WALKING:
                 return False
         return True
-
-    def _state(self) -> RobotState:
-        return robot_state(self.live.signals())

@@ -84,11 +84,11 @@ def test_what_is_seen_has_the_joints_of_the_physics_and_touches_nothing(robot):
     [
         ("nowhere", "nowhere"),
         ("MODEL -o a.webm", "a.webm"),
-        ("MODEL --camera below", "below"),
+        ("MODEL --camera below", "side"),
         ("MODEL --terrain moon", "moon"),
         ("MODEL --size big", "big"),
         ("MODEL --size 4x4 --commands 0.1:", "4 x 4"),
-        ("MODEL --start upside", "upside"),
+        ("MODEL --start upside", "on_back"),
         ("MODEL --commands 2:speed=1", "speed"),
         ("MODEL --commands 2:vx=nan", "nan"),
         ("MODEL --commands vx=1", "vx=1"),
@@ -97,7 +97,11 @@ def test_what_is_seen_has_the_joints_of_the_physics_and_touches_nothing(robot):
 )
 def test_wrong_use_is_refused_by_its_name_and_writes_nothing(arguments, named, policy, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["render", "-o", "a.gif", *arguments.replace("MODEL", str(policy)).split()]) == USAGE_ERROR
+    try:
+        code: object = main(["render", "-o", "a.gif", *arguments.replace("MODEL", str(policy)).split()])
+    except SystemExit as ended:
+        code = ended.code
+    assert code == USAGE_ERROR
     assert named in capsys.readouterr().err
     assert not list(tmp_path.glob("a.*"))
 

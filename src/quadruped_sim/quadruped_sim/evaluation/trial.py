@@ -12,7 +12,7 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.evaluation.gait_quality import GaitRecorder, Sums
-from quadruped_sim.evaluation.getting_up import GettingUp
+from quadruped_sim.evaluation.getting_up import get_up
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
@@ -45,10 +45,12 @@ class EpisodeRecorder:
     def record(self, state: BodyState, setpoint: Array, upright: Mask) -> None:
         """Record the true state and the shaped setpoints (B, 9) of the robots that are still `upright` (B,)."""
         spots = state.position[:, None, :2] + self._below
-        ground = self._terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1, keepdims=True)
-        height = state.position[:, 2:3] - ground
-        attitude = roll_pitch_yaw(state.orientation)
-        actual = np.concatenate([heading_velocity(state, attitude[:, 2]), height, attitude[:, :2]], axis=1)
+        height = state.position[:, 2] - self._terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1)
+        roll, pitch, yaw = roll_pitch_yaw(state.orientation).T
+        cosine, sine = np.cos(yaw), np.sin(yaw)
+        x, y = state.linear_velocity[:, 0], state.linear_velocity[:, 1]
+        ahead = cosine * x + sine * y, cosine * y - sine * x  # in the level frame of the heading
+        actual = np.stack([*ahead, state.angular_velocity[:, 2], height, roll, pitch], axis=-1)
         commanded = setpoint[:, COMPARED]
         commanded[:, 3] += self._robot.nominal_height
         self._actual.append(np.where(upright[:, None], actual, 0.0))
@@ -70,7 +72,7 @@ class EpisodeRecorder:
         """
         first = self._unsettled
         error = np.stack(self._actual) - np.stack(self._commanded)
-        averages = _moving_average(error, self._window)[first:]
+        averages = np.lib.stride_tricks.sliding_window_view(error, self._window, axis=0)[first:].mean(axis=-1)
         upright = np.stack(self._upright)[first + self._window - 1 :, :, None]
         return Episodes(
             fell=fell,
@@ -82,19 +84,6 @@ class EpisodeRecorder:
             asked=self._commanded[-1][:, 0],
             gait=gait,
         )
-
-
-def heading_velocity(state: BodyState, yaw: Array) -> Array:
-    """Return (B, 3): velocity forward and left [m/s] in the level frame heading along `yaw` (B,), yaw rate [rad/s]."""
-    cosine, sine = np.cos(yaw), np.sin(yaw)
-    x, y = state.linear_velocity[:, 0], state.linear_velocity[:, 1]
-    return np.stack([cosine * x + sine * y, cosine * y - sine * x, state.angular_velocity[:, 2]], axis=-1)
-
-
-def _moving_average(values: Array, window: int) -> Array:
-    """Average over `window` consecutive elements of the first axis; the result is shorter by window - 1."""
-    total = np.concatenate([np.zeros((1, *values.shape[1:])), np.cumsum(values, axis=0)])
-    return (total[window:] - total[:-window]) / window
 
 
 BATCH = 50  # more robots at once are slower, because their models no longer fit the processor's cache
@@ -132,14 +121,14 @@ class Trial:
 
     def run(self) -> Episodes:
         """Run the episodes. The expert sees the true state, a policy only noisy measurements."""
-        scenario, size = self.scenario, self.size
-        if scenario.getting_up:
-            numbers = range(self.number * GETTING_UP_BATCH, self.number * GETTING_UP_BATCH + size)
-            trials = [GettingUp(self.robot, scenario.getting_up, self.seed, number, self.model) for number in numbers]
-            return Episodes.without_strides(np.array([bool(trial.run().failure) for trial in trials]))
+        scenario, size, robot = self.scenario, self.size, load_robot(self.robot)
+        if kind := scenario.getting_up:
+            first = self.number * GETTING_UP_BATCH
+            failures = [get_up(robot, kind, self.seed, first + index, self.model) for index in range(size)]
+            return Episodes.without_strides(np.array(list(map(bool, failures))))
         entropy = np.random.SeedSequence([self.seed, zlib.crc32(scenario.name.encode()), self.number])
         seed = int(entropy.generate_state(1)[0])
-        robot, terrain = load_robot(self.robot), scenario.build_terrain(self.number)
+        terrain = scenario.build_terrain(self.number)
         shaper = self.model.command_shaper(size) if self.model else None  # the expert has the robot's limits
         driver = (self.model, shaper, self.teacher, self.rate)
         rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, *driver)

@@ -16,20 +16,18 @@ from fcnet_core.robot import LEG_JOINTS, LEGS, Robot
 from quadruped_sim.physics.mjcf import compiled, footprint, robot_spec
 from quadruped_sim.physics.terrain import Terrain
 
-COLORS = {
-    "shell": (0.83, 0.84, 0.86),
-    "dark": (0.13, 0.14, 0.16),
-    "metal": (0.34, 0.36, 0.39),
-    "accent": (0.05, 0.42, 0.80),
-    "rubber": (0.06, 0.06, 0.07),
-    "lens": (0.55, 0.85, 1.0),
+MATERIALS = {  # color and shine
+    "shell": ((0.83, 0.84, 0.86), 0.35),
+    "dark": ((0.13, 0.14, 0.16), 0.3),
+    "metal": ((0.34, 0.36, 0.39), 0.5),
+    "accent": ((0.05, 0.42, 0.80), 0.3),
+    "rubber": ((0.06, 0.06, 0.07), 0.05),
 }
-SHINE = {"shell": 0.35, "dark": 0.3, "metal": 0.5, "accent": 0.3, "rubber": 0.05, "lens": 0.9}
 SUN = np.array([-0.35, 0.45, -1.0])  # direction of its light
 GROUND, GRID = (0.76, 0.78, 0.80), (0.70, 0.72, 0.75)
 HAZE = (0.86, 0.91, 0.96)
 LARGE = 0.012  # [m] radius of a rounding whose facets would be seen
-X, Y, Z = np.eye(3)
+X, Y, _ = np.eye(3)
 
 
 @dataclass(frozen=True)
@@ -48,12 +46,12 @@ def display_model(robot: Robot, terrain: Terrain, width: int, height: int) -> mu
     A robot with a body file has the shapes of that file.
     """
     spec = robot_spec(robot, terrain, timestep=0.004)
-    bare = ["trunk", *(f"{leg}_{part}" for leg in LEGS for part in LEG_JOINTS)] if robot.primitives else []
-    for name in bare:
-        for geom in spec.body(name).geoms:
-            spec.delete(geom)
-    for name, color in COLORS.items():
-        spec.add_material(name=name, rgba=(*color, 1.0), specular=SHINE[name], shininess=0.5)
+    if robot.primitives:
+        for name in ("trunk", *(f"{leg}_{part}" for leg in LEGS for part in LEG_JOINTS)):
+            for geom in spec.body(name).geoms:
+                spec.delete(geom)
+    for name, (color, shine) in MATERIALS.items():
+        spec.add_material(name=name, rgba=(*color, 1.0), specular=shine, shininess=0.5)
     for number, shape in enumerate(shapes(robot) if robot.primitives else ()):
         mesh = spec.add_mesh(name=f"shape{number}", uservert=_rounded(shape).ravel())
         spec.body(shape.body).add_geom(
@@ -64,68 +62,44 @@ def display_model(robot: Robot, terrain: Terrain, width: int, height: int) -> mu
     return compiled(robot, terrain, spec)
 
 
-def shapes(robot: Robot) -> Iterator[Shape]:
-    """Yield all visible shapes of a robot."""
-    yield from _trunk(robot)
-    for leg in LEGS:
-        yield from _leg(robot, leg)
-
-
 def half_length(robot: Robot) -> float:
     """Return half the length [m] of the trunk including the motors at its ends."""
     return max(robot.geometry.trunk[0], 1.3 * robot.geometry.hip_x) if robot.primitives else footprint(robot)[0]
 
 
-def _trunk(robot: Robot) -> Iterator[Shape]:
-    size = robot.geometry
+def shapes(robot: Robot) -> Iterator[Shape]:
+    """Yield all visible shapes of a robot."""
+    size, scale = robot.geometry, robot.geometry.thigh / 0.25
     x, y, z = half_length(robot), min(size.trunk[1], size.hip_y + 0.3 * size.abduction), size.trunk[2]
-    hip, motor = size.hip_x, 0.75 * z
     profile = [(0.62 * y, -z), (y, -0.25 * z), (y, 0.2 * z), (0.72 * y, z)]
-    body = [(front * 0.72 * x, left * side, up) for front in (-1, 1) for left in (-1, 1) for side, up in profile]
+    body = [(end * 0.72 * x, left * side, up) for end in (-1, 1) for left in (-1, 1) for side, up in profile]
     yield Shape("trunk", "shell", np.array(body) * 0.97, 0.010)
     yield Shape("trunk", "dark", _box((0, 0, -0.25 * z), (0.55 * x, 0.6 * y, 0.85 * z)), 0.006)  # battery
     yield Shape("trunk", "dark", _box((0, 0, z), (0.62 * x, 0.5 * y, 0.08 * z)), 0.006)  # deck
-    for left in (-1, 1):
-        yield Shape("trunk", "accent", _box((0, left * y, 0), (0.42 * x, 0.008, 0.05 * z)), 0.004)
-        yield Shape("trunk", "metal", _box((0, left * 0.42 * y, 1.16 * z), (0.55 * x, 0.002, 0.002)), 0.005)
-    for front in (-1, 1):
-        yield Shape("trunk", "dark", _box((front * 0.81 * x, 0, 0), (0.14 * x, 0.72 * y, 0.8 * z)), 0.008)
-        for left in (-1, 1):  # motors of the abduction
-            place = np.array([front * (hip + 0.28 * (x - hip)), left * size.hip_y, 0.0])
-            yield Shape("trunk", "metal", _disc(place, X, motor, 0.66 * (x - hip)), 0.006)
-            cap = np.array([front * x, left * size.hip_y, 0.0])
-            yield Shape("trunk", "dark", _disc(cap, X, 0.72 * motor, 0.04 * x), 0.003)
-    neck = [(0.76 * x, left * 0.72 * y, up * z) for left in (-1, 1) for up in (0.30, 1.0)]
-    brow = [(1.17 * x, left * 0.60 * y, up * z) for left in (-1, 1) for up in (0.38, 0.95)]
-    yield Shape("trunk", "shell", np.array(neck + brow), 0.014)  # head
-    face = [(1.21 * x, left * 0.54 * y, up * z) for left in (-1, 1) for up in (0.48, 0.85)]
-    yield Shape("trunk", "dark", np.array(face), 0.010)
-    for left in (-1, 1):
-        eye = np.array([1.235 * x, left * 0.30 * y, 0.66 * z])
-        yield Shape("trunk", "lens", _disc(eye, X, 0.007, 0.004), 0.002)
-    lidar = np.array([0.45 * x, 0.0, 1.34 * z])
-    yield Shape("trunk", "metal", _disc(lidar, Z, 0.40 * y, 0.2 * z), 0.004)
-    yield Shape("trunk", "dark", _disc(lidar + 0.4 * z * Z, Z, 0.43 * y, 0.16 * z), 0.005)
-
-
-def _leg(robot: Robot, leg: str) -> Iterator[Shape]:
-    size = robot.geometry
-    scale, left = size.thigh / 0.25, 1.0 if leg.endswith("L") else -1.0
-    side, foot, knee = left * size.abduction, np.array([0.0, 0.0, -size.calf]), np.array([0.0, 0.0, -size.thigh])
-    outwards, none = left * Y, np.zeros(3)
-    hip, thigh, calf = f"{leg}_hip", f"{leg}_thigh", f"{leg}_calf"
-    yield Shape(hip, "dark", _disc(none, X, 0.042 * scale, 0.036 * scale), 0.006)
-    yield Shape(hip, "metal", _disc(0.52 * side * Y, Y, 0.044 * scale, 0.30 * size.abduction), 0.006)
-    yield Shape(thigh, "shell", _disc(none, Y, 0.050 * scale, 0.020 * scale), 0.008)
-    yield Shape(thigh, "dark", _disc(0.024 * scale * outwards, Y, 0.036 * scale, 0.005), 0.003)
-    yield Shape(thigh, "accent", _disc(0.029 * scale * outwards, Y, 0.018 * scale, 0.003), 0.003)
-    beam = (_disc(none, Y, 0.040 * scale, 0.014 * scale), _disc(knee, Y, 0.022 * scale, 0.011 * scale))
-    yield Shape(thigh, "shell", np.concatenate(beam), 0.007)
-    yield Shape(thigh, "dark", _disc(knee, Y, 0.022 * scale, 0.018 * scale), 0.006)
-    shin = (_disc(none, Y, 0.015 * scale, 0.007 * scale), _disc(0.9 * foot, Y, 0.006 * scale, 0.006 * scale))
-    yield Shape(calf, "dark", np.concatenate(shin), 0.006)
-    yield Shape(calf, "metal", np.stack([0.86 * foot, 0.93 * foot]), 0.016 * scale)
-    yield Shape(calf, "rubber", foot[None], size.foot_radius)
+    for end in (-1, 1):
+        yield Shape("trunk", "dark", _box((end * 0.81 * x, 0, 0), (0.14 * x, 0.72 * y, 0.8 * z)), 0.008)
+    head = [(0.76, 0.72, 0.30), (0.76, 0.72, 1.0), (1.17, 0.60, 0.38), (1.17, 0.60, 0.95)]
+    face = [(1.21, 0.54, 0.48), (1.21, 0.54, 0.85)]
+    for color, corners, rounding in (("shell", head, 0.014), ("accent", face, 0.010)):
+        points = [(ahead * x, left * side * y, up * z) for ahead, side, up in corners for left in (-1, 1)]
+        yield Shape("trunk", color, np.array(points), rounding)
+    knee, foot = np.array([0.0, 0.0, -size.thigh]), np.array([0.0, 0.0, -size.calf])
+    for leg in LEGS:
+        front, left = (1 if leg.startswith("F") else -1), (1 if leg.endswith("L") else -1)
+        motor = np.array([front * (size.hip_x + 0.28 * (x - size.hip_x)), left * size.hip_y, 0.0])
+        yield Shape("trunk", "metal", _disc(motor, X, 0.75 * z, 0.66 * (x - size.hip_x)), 0.006)
+        hip, thigh, calf = f"{leg}_hip", f"{leg}_thigh", f"{leg}_calf"
+        yield Shape(hip, "dark", _disc(np.zeros(3), X, 0.042 * scale, 0.036 * scale), 0.006)
+        middle = 0.52 * left * size.abduction * Y
+        yield Shape(hip, "metal", _disc(middle, Y, 0.044 * scale, 0.30 * size.abduction), 0.006)
+        yield Shape(thigh, "shell", _disc(np.zeros(3), Y, 0.050 * scale, 0.020 * scale), 0.008)
+        yield Shape(thigh, "accent", _disc(0.026 * scale * left * Y, Y, 0.030 * scale, 0.005), 0.003)
+        beam = _disc(np.zeros(3), Y, 0.040 * scale, 0.014 * scale), _disc(knee, Y, 0.022 * scale, 0.011 * scale)
+        yield Shape(thigh, "shell", np.concatenate(beam), 0.007)
+        yield Shape(thigh, "dark", _disc(knee, Y, 0.022 * scale, 0.018 * scale), 0.006)
+        shin = _disc(np.zeros(3), Y, 0.015 * scale, 0.007 * scale), _disc(0.9 * foot, Y, 0.006 * scale, 0.006 * scale)
+        yield Shape(calf, "dark", np.concatenate(shin), 0.006)
+        yield Shape(calf, "rubber", foot[None], size.foot_radius)
 
 
 def _box(centre: tuple[float, float, float], half: tuple[float, float, float]) -> Array:

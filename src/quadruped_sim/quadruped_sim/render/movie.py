@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,35 +17,32 @@ from fcnet_core.errors import SimulationError
 SAMPLES = 12  # pictures from which a GIF's colors are chosen
 INK = (38, 44, 52)
 QUALITY = {"crf": "21", "preset": "medium"}
-AXES = ("forward", "sideways", "turning")
+AXES, UNITS = ("forward", "sideways", "turning"), ("m/s", "m/s", "rad/s")
 
 
 def film_writer(path: Path) -> Callable[[Iterable[Image.Image], float], bytes]:
     """Return the function that encodes pictures at a rate [Hz], by the file's suffix. Raises SimulationError."""
-    writers = {".gif": _gif, ".mp4": _mp4, ".png": _png}
-    if path.suffix.lower() not in writers:
+    writers, suffix = {".gif": _gif, ".mp4": _mp4, ".png": _png}, path.suffix.lower()
+    if suffix not in writers:
         raise SimulationError(f"{path} is no name of a picture; choose one that ends in {', '.join(writers)}")
-    if path.suffix.lower() == ".mp4":
+    if suffix == ".mp4":
         _import_av()
-    return writers[path.suffix.lower()]
+    return writers[suffix]
 
 
 def captioned(image: Image.Image, commanded: Array, measured: Array) -> Image.Image:
     """Write commanded and measured velocities (3,) [m/s, m/s, rad/s] in the picture's corner; return the picture."""
     size = max(image.height // 26, 9)
     font, draw = ImageFont.load_default(size), ImageDraw.Draw(image)
-    rows = [("", *AXES), ("commanded", *map(_number, commanded)), ("measured", *map(_number, measured))]
-    units = ("", "m/s", "m/s", "rad/s")
+    rows: list[tuple[str, ...]] = [("", *AXES)]
+    for name, values in (("commanded", commanded), ("measured", measured)):
+        figures = np.round(values, 2) + 0.0  # 0, not -0
+        rows.append((name, *(f"{figure:.2f} {unit}" for figure, unit in zip(figures, UNITS, strict=True))))
     for line, row in enumerate(rows):
         for column, text in enumerate(row):
-            place = (size * (1.0 + (6.6 + 5.0 * (column - 1) if column else 0.0)), size * (0.7 + 1.35 * line))
-            words = f"{text} {units[column]}" if line and column else text
-            draw.text(place, words, fill=INK, font=font)
+            place = (size * (1.0 + (1.6 + 5.0 * column if column else 0.0)), size * (0.7 + 1.35 * line))
+            draw.text(place, text, fill=INK, font=font)
     return image
-
-
-def _number(value: float) -> str:
-    return f"{round(value, 2) + 0.0:.2f}"  # 0, not -0
 
 
 def _png(images: Iterable[Image.Image], rate: float) -> bytes:
@@ -58,21 +55,15 @@ def _png(images: Iterable[Image.Image], rate: float) -> bytes:
 def _gif(images: Iterable[Image.Image], rate: float) -> bytes:
     """Encode with one palette for all pictures and without dithering, so that unchanged parts cost nothing."""
     pictures = list(images)
-    palette = _palette(pictures[:: -(-len(pictures) // SAMPLES)])
+    samples = pictures[:: -(-len(pictures) // SAMPLES)]
+    sheet = Image.fromarray(np.concatenate([np.asarray(picture) for picture in samples]))
+    palette = sheet.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2)  # small bright parts keep their color
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     ends = np.round(100 * np.arange(len(frames) + 1) / rate)  # a GIF counts hundredths of a second
     durations = (10 * np.diff(ends)).astype(int).tolist()
     file = io.BytesIO()
     frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
     return file.getvalue()
-
-
-def _palette(pictures: Sequence[Image.Image]) -> Image.Image:
-    width, height = pictures[0].size
-    sheet = Image.new("RGB", (width, height * len(pictures)))
-    for number, picture in enumerate(pictures):
-        sheet.paste(picture, (0, number * height))
-    return sheet.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=2)  # small bright parts keep their color
 
 
 def _mp4(images: Iterable[Image.Image], rate: float) -> bytes:

@@ -5,24 +5,19 @@ from __future__ import annotations
 import importlib
 import os
 from dataclasses import dataclass
-from itertools import pairwise
-from types import TracebackType
 from typing import Any
 
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array
 from fcnet_core.errors import SimulationError
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.physics.body import Body
-from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.render.appearance import SUN, display_model, half_length
 from quadruped_sim.render.trajectory import Trajectory, averaged
 
 Image = npt.NDArray[np.uint8]
-Color = tuple[float, float, float, float]  # red, green, blue, opacity
 MESA = "install PyOpenGL (pip install pyopengl) and Mesa (Debian, Ubuntu: apt install {})"
 BACKENDS = {  # what each of them needs
     "egl": MESA.format("libegl1 libgl1"),
@@ -31,11 +26,8 @@ BACKENDS = {  # what each of them needs
 }
 SIZES = range(16, 1921)  # [pixels] of a picture's edge
 OVERSAMPLING = 2  # along each edge: shadows have no smooth edges of their own
-MOST_SHAPES = 3000  # of robot (60), ground (1000 at most) and marks (200)
+MOST_SHAPES = 3000  # of robot (60) and ground (1000 at most)
 SMOOTHING = 0.8  # [s] over which the camera's path is averaged
-TRAIL_TIME, TRAIL_STEP = 4.0, 0.04  # [s] of the trunk's path that is seen, and between two of its points
-MARK_TIME = 2.5  # [s] for which the place of a touchdown is seen
-TRAIL_COLOR, MARK_COLOR, STANCE_COLOR = (0.05, 0.42, 0.80), (0.95, 0.45, 0.10), (0.98, 0.62, 0.10)
 
 
 @dataclass(frozen=True)
@@ -59,13 +51,6 @@ CAMERAS = {
 }
 
 
-def camera_named(name: str) -> Camera:
-    """Return one of CAMERAS. Raises SimulationError that lists them."""
-    if name not in CAMERAS:
-        raise SimulationError(f"there is no camera {name!r}; choose one of {', '.join(CAMERAS)}")
-    return CAMERAS[name]
-
-
 class Renderer:
     """Draws a trajectory in pictures of width x height pixels; a context manager.
 
@@ -84,16 +69,13 @@ class Renderer:
         window = max(round(SMOOTHING / shown.period), 1)
         self._followed = averaged(shown.position, window)
         self._heading = averaged(np.unwrap(roll_pitch_yaw(shown.orientation)[:, 2])[:, None], window)[:, 0]
-        self._touchdowns = np.diff(shown.contact, axis=0, prepend=False) & shown.contact
         self._gl, self._context = offscreen_context(self._model, *fine)
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
 
     def __enter__(self) -> Renderer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._context.free()
         self._gl.free()
 
@@ -116,58 +98,11 @@ class Renderer:
         for geom in self._scene.geoms[: self._scene.ngeom]:
             if geom.category == mujoco.mjtCatBit.mjCAT_STATIC:
                 geom.category = mujoco.mjtCatBit.mjCAT_DECOR  # ground casts no shadow: on itself it would be speckled
-        self._mark_feet(row)
-        self._mark_path(row)
         mujoco.mjr_render(self._rectangle, self._scene, self._context)
         pixels = np.empty((self._rectangle.height, self._rectangle.width, 3), dtype=np.uint8)
         mujoco.mjr_readPixels(pixels, None, self._rectangle, self._context)
         parts = pixels[::-1].reshape(-1, OVERSAMPLING, self._rectangle.width // OVERSAMPLING, OVERSAMPLING, 3)
         return parts.mean(axis=(1, 3)).round().astype(np.uint8)
-
-    def _mark_feet(self, row: int) -> None:
-        """Draw discs at touchdowns, fading, and at feet in stance, of a robot whose feet are known."""
-        shown = self._trajectory
-        if not shown.feet.size:
-            return
-        radius = shown.robot.geometry.foot_radius
-        first = max(row - round(MARK_TIME / shown.period), 0)
-        for back, leg in np.argwhere(self._touchdowns[first : row + 1][::-1]):
-            fading = 1.0 - back * shown.period / MARK_TIME
-            self._disc(shown.feet[row - back, leg], 0.9 * radius, (*MARK_COLOR, 0.7 * fading))
-        for leg in np.flatnonzero(shown.contact[row]):
-            self._disc(shown.feet[row, leg], 1.7 * radius, (*STANCE_COLOR, 0.55))
-
-    def _disc(self, place: Array, radius: float, color: Color) -> None:
-        ground, normal = _ground(self._trajectory.terrain, place)
-        ends = ground + 0.001 * normal, ground + 0.004 * normal
-        self._add(mujoco.mjtGeom.mjGEOM_CYLINDER, radius, *ends, color)
-
-    def _mark_path(self, row: int) -> None:
-        """Draw the trunk's path, fading."""
-        shown, step = self._trajectory, max(round(TRAIL_STEP / self._trajectory.period), 1)
-        rows = np.arange(row, max(row - round(TRAIL_TIME / shown.period), -1), -step)
-        for number, (near, far) in enumerate(pairwise(rows)):
-            color = (*TRAIL_COLOR, 0.6 * (1.0 - number / len(rows)))
-            self._add(mujoco.mjtGeom.mjGEOM_CAPSULE, 0.006, shown.position[near], shown.position[far], color)
-
-    def _add(self, kind: mujoco.mjtGeom, radius: float, begin: Array, end: Array, color: Color) -> None:
-        """Draw a shape of this radius [m] from one place to another."""
-        geom = self._scene.geoms[self._scene.ngeom]
-        mujoco.mjv_initGeom(geom, kind, np.zeros(3), np.zeros(3), np.eye(3).ravel(), np.array(color, dtype=np.float32))
-        mujoco.mjv_connector(geom, kind, radius, begin, end)
-        geom.emission, geom.specular, geom.category = 0.5, 0.0, mujoco.mjtCatBit.mjCAT_DECOR  # without a shadow
-        self._scene.ngeom += 1
-
-
-def _ground(terrain: Terrain, place: Array) -> tuple[Array, Array]:
-    """Return the point of the ground below a place (3,), and its normal."""
-    reach = 0.004
-    x, y = place[0] + np.array([0, reach, -reach, 0, 0]), place[1] + np.array([0, 0, 0, reach, -reach])
-    height = terrain.height(x, y)
-    normal = np.array([height[2] - height[1], height[4] - height[3], 2 * reach])
-    if normal[2] < 0.5 * np.linalg.norm(normal):  # the edge of a step
-        normal = np.array([0.0, 0.0, 1.0])
-    return np.array([*place[:2], height[0]]), normal / np.linalg.norm(normal)
 
 
 def offscreen_context(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, mujoco.MjrContext]:

@@ -20,8 +20,8 @@ from fcnet_core.robot import load_robot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from quadruped_sim.render.movie import captioned, film_writer
-from quadruped_sim.render.renderer import Renderer, camera_named
-from quadruped_sim.render.trajectory import LONGEST, Trajectory, averaged, parse_phase, trajectory_of_policy
+from quadruped_sim.render.renderer import CAMERAS, Renderer
+from quadruped_sim.render.trajectory import LONGEST, averaged, parse_phase, trajectory_of_policy
 
 SUMMARY = "render a policy in the simulator as a GIF, film or picture"
 EPILOG = """
@@ -34,7 +34,7 @@ examples:
   fcnet render models/aliengo.safetensors -o run.mp4 --commands 2:vx=0.5 5:vx=2.0 2: --camera side
   fcnet render models/a1.safetensors -o recovery.gif --start on_back
 """
-DEFAULT_COMMANDS = ["8:vx=0.6"]
+DEFAULT_COMMAND = "8:vx=0.6"
 Length = Annotated[float, Meta(ge=0.02, le=LONGEST)]  # [s]
 Rate = Annotated[float, Meta(ge=1, le=100)]  # [Hz]
 STRIDE = 0.4  # [s] over which measured velocities are averaged
@@ -42,55 +42,38 @@ STRIDE = 0.4  # [s] over which measured velocities are averaged
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument("model", type=Path, metavar="MODEL", help="a file, a run or a name of `fcnet list models`")
-    parser.add_argument(
-        "-o",
-        "--out",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help="output file: .gif or .mp4, or .png for a still of the last control period",
-    )
-    parser.add_argument("--terrain", default="flat", metavar="NAME|FILE", help="the ground (default: flat)")
-    parser.add_argument(
-        "--commands",
-        nargs="+",
-        metavar="SECONDS:FIELD=VALUE,...",
-        default=DEFAULT_COMMANDS,
-        help=f"commands, one after the other (default: {' '.join(DEFAULT_COMMANDS)})",
-    )
-    parser.add_argument(
-        "--start", default="standing", metavar="POSE", help="start pose: standing (default), lying or on_back"
-    )
-    parser.add_argument(
-        "--from",
-        dest="begin",
-        type=option(NotNegative),
-        default=0.0,
-        metavar="S",
-        help="time in the walk at which the film starts (default: 0)",
-    )
-    parser.add_argument(
-        "--seconds", type=option(Length), default=20.0, metavar="S", help="maximum duration (default: 20)"
-    )
-    parser.add_argument(
-        "--camera", default="corner", metavar="NAME", help="corner (default), side, front, chase or top"
-    )
-    parser.add_argument("--size", default="640x360", metavar="WxH", help="of the picture (default: 640x360)")
-    parser.add_argument("--fps", type=option(Rate), default=20.0, metavar="N", help="pictures a second (default: 20)")
+    add, phases = parser.add_argument, "SECONDS:FIELD=VALUE,..."
+    add("model", type=Path, metavar="MODEL", help="a file, a run or a name of `fcnet list models`")
+    file = "output file: .gif or .mp4, or .png for a still of the last control period"
+    add("-o", "--out", type=Path, required=True, metavar="FILE", help=file)
+    add("--terrain", default="flat", metavar="NAME|FILE", help="the ground (default: flat)")
+    commands = f"commands, one after the other (default: {DEFAULT_COMMAND})"
+    add("--commands", nargs="+", metavar=phases, default=[DEFAULT_COMMAND], help=commands)
+    add("--start", choices=get_args(StartPose), default="standing", help="start pose (default: standing)")
+    begin = "time in the walk at which the film starts (default: 0)"
+    add("--from", dest="begin", type=option(NotNegative), default=0.0, metavar="S", help=begin)
+    add("--seconds", type=option(Length), default=20.0, metavar="S", help="maximum duration (default: 20)")
+    add("--camera", choices=CAMERAS, default="corner", help="the view (default: corner)")
+    add("--size", default="640x360", metavar="WxH", help="of the picture (default: 640x360)")
+    add("--fps", type=option(Rate), default=20.0, metavar="N", help="pictures a second (default: 20)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the file; return 0."""
-    camera, film, size = camera_named(args.camera), film_writer(args.out), _size(args.size)
+    film, sizes = film_writer(args.out), re.fullmatch(r"(\d{1,5})x(\d{1,5})", args.size)
+    if not sizes:
+        raise SimulationError(f"{args.size!r} is no size of a picture; give width and height in pixels: 640x360")
     check_writable(args.out)
-    shown = _trajectory(args)
+    terrain, phases, model = named_terrain(args.terrain), list(map(parse_phase, args.commands)), load_model(args.model)
+    robot = load_robot(model.card.interface.name)
+    check_robot(model, robot)
+    shown = trajectory_of_policy(robot, model, terrain, phases, args.start).part(args.begin, args.seconds)
     pictures = np.arange(0.0, len(shown), max(1.0 / (args.fps * shown.period), 1.0)).astype(int)
     pictures = pictures[pictures < len(shown)]  # the last one may be rounded to beyond the end
     if args.out.suffix.lower() == ".png":
         pictures = pictures[-1:]
     measured = averaged(shown.measured, max(round(STRIDE / shown.period), 1))
-    with Renderer(shown, camera, *size) as renderer:
+    with Renderer(shown, CAMERAS[args.camera], int(sizes[1]), int(sizes[2])) as renderer:
         images = (
             captioned(Image.fromarray(renderer.draw(row)), shown.commanded[row], measured[row])
             for row in tqdm(pictures, unit="picture")
@@ -99,22 +82,3 @@ def run(args: argparse.Namespace) -> int:
     write_whole(args.out, content)
     print(f"wrote {args.out}: {counted(len(pictures), 'picture')}, {len(content) / 1e6:.2f} MB")
     return 0
-
-
-def _trajectory(args: argparse.Namespace) -> Trajectory:
-    """Return the walk of the policy."""
-    starts: dict[str, StartPose] = {pose: pose for pose in get_args(StartPose)}
-    if args.start not in starts:
-        raise SimulationError(f"there is no start {args.start!r}; choose one of {', '.join(starts)}")
-    terrain, phases = named_terrain(args.terrain), [parse_phase(text) for text in args.commands]
-    model = load_model(args.model)
-    robot = load_robot(model.card.interface.name)
-    check_robot(model, robot)
-    trajectory = trajectory_of_policy(robot, model, terrain, phases, starts[args.start])
-    return trajectory.part(args.begin, args.seconds)
-
-
-def _size(text: str) -> tuple[int, int]:
-    if not (sizes := re.fullmatch(r"(\d{1,5})x(\d{1,5})", text)):
-        raise SimulationError(f"{text!r} is no size of a picture; give its width and height in pixels, such as 640x360")
-    return int(sizes[1]), int(sizes[2])
