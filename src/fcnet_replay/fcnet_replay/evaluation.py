@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.errors import ReplayError
-from fcnet_core.model_file import PolicyModel, check_robot, load_model, shipped_model
+from fcnet_core.model_file import check_robot, load_model, shipped_model
 from fcnet_core.robot import Robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.metrics import (
@@ -27,7 +27,7 @@ from fcnet_replay.metrics import (
 )
 from fcnet_replay.policy_replay import PolicyReplay, replay_policy
 from fcnet_replay.read_run import read_run
-from fcnet_replay.recording_notes import RecordingNotes, robot_of
+from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_replay.topic_map import OWN, load_topic_map
 
@@ -63,7 +63,10 @@ def evaluate_bag(
     bag = open_bag(path)
     models = [(str(file), load_model(file)) for file in policies]
     robot = robot_of(path, bag.notes, robot_name, otherwise=models[0][1].card.interface.name if models else "")
-    models = models or _default_policy(bag.notes, robot.name)
+    if not models and (recorded := bag.notes.recorded_model()):
+        models = [(bag.notes.model, recorded)]
+    elif not models and (shipped := shipped_model(robot.name)).is_file():
+        models = [(f"models/{shipped.name}", load_model(shipped))]
     for _, model in models:
         check_robot(model, robot)
     run = read_run(bag, namespace, topic_map, robot.joint_names)
@@ -72,14 +75,6 @@ def evaluate_bag(
         for label, (name, model) in zip(string.ascii_uppercase, models, strict=False)
     )
     return ReplayEvaluation(run, robot, replays, _figures(path, run, robot, replays))
-
-
-def _default_policy(notes: RecordingNotes, robot: str) -> list[tuple[str, PolicyModel]]:
-    """Return name and model of the recorded policy, else of the shipped policy of this robot, if any."""
-    if recorded := notes.recorded_model():
-        return [(notes.model, recorded)]
-    shipped = shipped_model(robot)
-    return [(f"models/{shipped.name}", load_model(shipped))] if shipped.is_file() else []
 
 
 def _figures(path: Path, run: Run, robot: Robot, replays: Sequence[PolicyReplay]) -> dict[str, Any]:
@@ -99,7 +94,7 @@ def _figures(path: Path, run: Run, robot: Robot, replays: Sequence[PolicyReplay]
         "modes_s": mode_times(run),
         "timing": timing(run),
         "motion": body_motion(run, robot),
-        "tracking": command_tracking(velocities(run)),
+        "tracking": command_tracking(*velocities(run)[1:]),
         "policies": {replay.label: _policy(replay, notes.model_fingerprint) for replay in replays},
         "differences": {
             f"{replay.label}-{replays[0].label}": policy_difference(replays[0], replay) for replay in replays[1:]

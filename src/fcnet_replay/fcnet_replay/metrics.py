@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,6 +86,10 @@ def policy_difference(one: PolicyReplay, other: PolicyReplay) -> dict[str, Any]:
 
 def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
     """Return tilt [rad], torque as share of each joint's limit, tracking error [rad], and shares of time at limits."""
+
+    def share(hits: Mask) -> float | None:
+        return float(hits.any(axis=1).mean()) if len(hits) else None
+
     effort = np.abs(run.joints.effort) / robot.torque_limit
     measured = effort[np.isfinite(effort).all(axis=1)]
     sent = run.targets.position[np.isfinite(run.targets.position).all(axis=1)]
@@ -94,8 +97,8 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
     return {
         "tilt_rad": quantiles(tilt(run.imu.orientation)),
         "torque_of_limit": {joint: quantiles(effort[:, index]) for index, joint in enumerate(run.joint_names)},
-        "share_of_time_at_torque_limit": _share(measured >= FULL),
-        "share_of_targets_at_position_limit": _share(at_limit),
+        "share_of_time_at_torque_limit": share(measured >= FULL),
+        "share_of_targets_at_position_limit": share(at_limit),
         "joint_tracking_error_rad": root_mean_square(tracking_error(run)),
     }
 
@@ -105,58 +108,36 @@ def tracking_error(run: Run) -> Array:
     return run.joints.position - run.targets_in_effect()
 
 
-def _share(hits: Mask) -> float | None:
-    return float(hits.any(axis=1).mean()) if len(hits) else None
+def velocities(run: Run) -> tuple[Array, Array, Array | None]:
+    """Return times (T,) [s], and commanded and measured velocities (T, 3): forward, sideways [m/s], yaw rate [rad/s].
 
-
-@dataclass(frozen=True)
-class Velocities:
-    """time (T,) [s]; commanded and measured (T, 3): forward, sideways [m/s], yaw rate [rad/s]; measured: mean over
-    STRIDE around each time, None without odom.
+    At the recorded steps of a policy, else all the time. Measured: means over STRIDE; None without odom.
     """
-
-    time: Array
-    commanded: Array
-    measured: Array | None
-
-
-def velocities(run: Run) -> Velocities:
-    """Commanded and measured velocities at the recorded steps of a policy, else all the time."""
     if len(run.steps.target_stamp):
         time, commanded = run.steps.target_stamp, run.steps.setpoint[:, :3]
     else:
         first = run.joints.stamp.min()
         time = np.arange(first, first + min(np.ptp(run.joints.stamp), LONGEST), GRID)
         commanded = run.setpoints.at(run.joints.received[newest(run.joints.stamp, time)])[:, :3]
-    return Velocities(time, commanded, _measured(run, time))
-
-
-def command_tracking(velocity: Velocities) -> dict[str, Any] | None:
-    """Return root mean square and mean of measured less commanded velocity by axis; None if not measured."""
-    if velocity.measured is None:
-        return None
-    error = velocity.measured - velocity.commanded
-    known = np.isfinite(error)
-    return {
-        axis: {
-            "rmse": root_mean_square(error[:, index]),
-            "mean": float(error[known[:, index], index].mean()) if known[:, index].any() else None,
-        }
-        for index, axis in enumerate(AXES)
-    }
-
-
-def _measured(run: Run, time: Array) -> Array | None:
     odometry = run.odometry.known("velocity", "angular_velocity")
-    stamp = odometry.stamp
-    if not len(stamp):
-        return None
+    if not len(odometry.stamp):
+        return time, commanded, None
     moving = np.column_stack([odometry.velocity[:, :2], odometry.angular_velocity[:, 2]])
     total = np.vstack([np.zeros(3), np.cumsum(moving, axis=0)])
-    first, end = np.searchsorted(stamp, time - STRIDE / 2), np.searchsorted(stamp, time + STRIDE / 2)
+    first, end = (np.searchsorted(odometry.stamp, time + side * STRIDE / 2) for side in (-1, 1))
     count = (end - first)[:, None]
-    mean: Array = (total[end] - total[first]) / np.maximum(count, 1)
-    return np.where(count > 0, mean, np.nan)
+    return time, commanded, np.where(count > 0, (total[end] - total[first]) / np.maximum(count, 1), np.nan)
+
+
+def command_tracking(commanded: Array, measured: Array | None) -> dict[str, Any] | None:
+    """Return root mean square and mean of measured less commanded velocity (T, 3) by axis; None if not measured."""
+    if measured is None:
+        return None
+    tracking: dict[str, Any] = {}
+    for axis, error in zip(AXES, (measured - commanded).T, strict=True):
+        known = error[np.isfinite(error)]
+        tracking[axis] = {"rmse": root_mean_square(known), "mean": float(known.mean()) if len(known) else None}
+    return tracking
 
 
 def smoothness(targets: Array, cold: Mask, period: float) -> dict[str, Any]:
@@ -219,12 +200,14 @@ def timing(run: Run) -> dict[str, Any]:
 
     Delays are unknown if stamps are simulated time.
     """
+    joints, imu, targets = run.joints, run.imu, run.targets
+    topics = {
+        JOINT_STATES.name: (joints.stamp, joints.received),
+        IMU.name: (imu.stamp, imu.received),
+        JOINT_TRAJECTORY.name: (targets.stamp, targets.received),
+    }
     return {
-        "topics": {
-            JOINT_STATES.name: _topic(run.joints.stamp, run.joints.received, run.simulated_time),
-            IMU.name: _topic(run.imu.stamp, run.imu.received, run.simulated_time),
-            JOINT_TRAJECTORY.name: _topic(run.targets.stamp, run.targets.received, run.simulated_time),
-        },
+        "topics": {topic: _topic(*times, run.simulated_time) for topic, times in topics.items()},
         "start_delay_s": start_delays(run),
         "state_to_target_s": quantiles(run.steps.target_stamp - run.steps.joints_stamp),
     }

@@ -83,7 +83,6 @@ def _error(label: str, figures: dict[str, Any]) -> ReportFinding:
 
 def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
     """Yield reasons for differences that are not the policy's."""
-    uncompared = 0 if replay.basis == "alone" else int((~replay.comparable).sum())
     if replay.basis == "inferred":
         why = "The bag does not hold the policy's steps: they were inferred by counting targets."
         yield note(f"{why} A part of the differences is due to that.", "inferred")
@@ -95,7 +94,7 @@ def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
         yield note(f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.", "lost_steps")
     if replay.missing:
         yield bad(f"The bag lacks {replay.missing} steps between the first and the last.", "missing_steps")
-    if uncompared:
+    if replay.basis != "alone" and (uncompared := int((~replay.comparable).sum())):
         where = "after missing messages, and where a bag begins in the middle of a walk, the recorded memory is unknown"
         yield note(f"{uncompared} steps are not compared: {where}. The replay starts cold there.", "uncompared_steps")
 

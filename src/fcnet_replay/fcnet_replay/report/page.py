@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from fcnet_core.document import Page, table, text
-from fcnet_core.document.plots import Line, Plot, Plots
+from fcnet_core.document.plots import Line, Plots
 from fcnet_core.names import JOINT_STATES
 from fcnet_replay.evaluation import ReplayEvaluation
-from fcnet_replay.metrics import HIGH_FREQUENCY, spectrum
+from fcnet_replay.metrics import HIGH_FREQUENCY
 from fcnet_replay.report.findings import LEVELS, ReportFinding, findings, modes_text
 from fcnet_replay.report.motion import JOINTS, QUANTILES, RADIAN, Section, motion_sections
 from fcnet_replay.report.playback import add_scripts
@@ -25,8 +25,8 @@ UNNOTED = "not noted in the bag"
 DIFFERENCE = """At every step each policy saw what the controller saw, was given the target that was really sent before,
 and remembered what came before. Of the recorded policy the error stays below 1e-5 rad; of another one it says how
 differently it would act, not which is better."""
-SMOOTHNESS = """A walk moves at its two to three strides a second and the first few multiples of that; a spectrum that
-does not fall is noise or shaking."""
+SMOOTHNESS = """A walk moves at its two to three strides a second and the first few multiples of that; more is noise or
+shaking."""
 TIMING = "Gaps and latency beyond one control cycle disturb a walk."
 
 
@@ -40,7 +40,7 @@ def page(evaluation: ReplayEvaluation) -> str:
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(findings(evaluation))]
     sections = motion_sections(view)
     if evaluation.replays:
-        dict(sections)[JOINTS].extend(_smoothness(evaluation, plots))
+        dict(sections)[JOINTS].extend(_smoothness(evaluation))
     sections.append(("Timing", list(_timing(evaluation, view))))
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
         sections.append(("Policy difference", list(_difference(evaluation, view))))
@@ -128,27 +128,17 @@ def _difference(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
     )
 
 
-def _smoothness(evaluation: ReplayEvaluation, plots: Plots) -> Iterator[str]:
-    policies, first = evaluation.figures["policies"], evaluation.replays[0]
-    measured = {"sent": policies[first.label]["recorded_smoothness"]}
+def _smoothness(evaluation: ReplayEvaluation) -> Iterator[str]:
+    policies = evaluation.figures["policies"]
+    measured = {"sent": policies[evaluation.replays[0].label]["recorded_smoothness"]}
     measured |= {label: figures["smoothness"] for label, figures in policies.items()}
     rows = [
         [label, number(figures["jerk_rms_rad_s3"], ",.0f"), number(figures["high_frequency_share"], ".1f", " %", 100.0)]
         for label, figures in measured.items()
     ]
-    targets = [("sent", first, first.recorded)]
-    targets += [(replay.label, replay, replay.action) for replay in evaluation.replays]
-    lines, frequency = [], np.empty(0)
-    for colour, (label, replay, target) in enumerate(targets):
-        frequency, power = spectrum(target, replay.cold, replay.period)
-        if np.nansum(power[1:]) > 0:
-            lines.append(Line(label, power[1:].mean(axis=1), colour))
     yield text("Smoothness of the targets", "h3")
     yield text(SMOOTHNESS)
     yield table(["targets", "jerk, RMS [rad/s³]", f"above {HIGH_FREQUENCY:g} Hz"], rows)
-    yield plots.element(
-        Plot("Spectrum, mean of all joints", "frequency [Hz]", "rad²", frequency[1:], lines, scale="logarithmic")
-    )
 
 
 def _recording(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
