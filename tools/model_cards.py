@@ -35,7 +35,7 @@ def renew(name: str) -> None:
     """Evaluate a policy, after its teacher if the card compares them, and write its card."""
     model, path, made = MODELS / f"{name}.safetensors", MODELS / f"{name}.md", RESULTS / f"{name}.md"
     card, robot = path.read_text(), load_model(model).card.interface.name
-    episodes = max(map(int, re.findall(r"falls in (\d+) episodes", card)))
+    episodes = max(map(int, re.findall(r"of (\d+) \| <", card)))
     compared: list[object] = []
     if "% of the expert" in card:
         teacher = RESULTS / f"{robot}-teacher-{episodes}.json"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import yaml
 from msgspec import Struct
 
 from fcnet_core.errors import SimulationError
@@ -140,19 +141,18 @@ def summary(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> str:
     return f"Mean return over {count} scenarios{without}: {ratio:.1%} of the expert's ({verdict})."
 
 
-GAIT_COLUMNS = (
-    "scenario",
-    "slip",
-    "of the speed",
-    "touchdowns",
-    "clearance",
-    "duty",
-    "cost of transport",
-    "torque limit",
-    "(joints)",
-    "torque-speed curve",
-    "(joints)",
-)
+GAIT_COLUMNS = {  # figure of GaitQuality -> its column and format
+    "slip": ("slip", ".3f"),
+    "slip_share": ("of the speed", ".1%"),
+    "touchdowns": ("touchdowns", ".2f"),
+    "clearance": ("clearance", ".3f"),
+    "duty": ("duty", ".2f"),
+    "cost_of_transport": ("cost of transport", ".2f"),
+    "torque_saturation": ("torque limit", ".1%"),
+    "joint_torque_saturation": ("(joints)", ".1%"),
+    "speed_saturation": ("torque-speed curve", ".1%"),
+    "joint_speed_saturation": ("(joints)", ".1%"),
+}
 GAIT_LEGEND = (
     "Slip: speed of feet on the ground [m/s], and as a share of the trunk's. Touchdowns: per foot and stride. "
     "Clearance [m]: highest point of a swing. Duty: share of the time on the ground. Cost of transport: positive "
@@ -165,16 +165,11 @@ def gait_table(scores: Mapping[str, Score]) -> str:
     """Return gait quality in Markdown, one scenario a row without those of getting up; empty if there is none."""
     rows = []
     for name, score in scores.items():
-        gait = score.gait
-        figures = [
-            *(f"{gait.slip:.3f}", f"{gait.slip_share:.1%}", f"{gait.touchdowns:.2f}", f"{gait.clearance:.3f}"),
-            *(f"{gait.duty:.2f}", f"{gait.cost_of_transport:.2f}"),
-            *(f"{gait.torque_saturation:.1%}", f"{gait.joint_torque_saturation:.1%}"),
-            *(f"{gait.speed_saturation:.1%}", f"{gait.joint_speed_saturation:.1%}"),
-        ]
-        if not math.isnan(gait.torque_saturation):
-            rows.append([name, *("-" if "nan" in figure else figure for figure in figures)])
-    return _table(GAIT_COLUMNS, rows) + f"\n\n{GAIT_LEGEND}" if rows else ""
+        figures = [(getattr(score.gait, figure), form) for figure, (_, form) in GAIT_COLUMNS.items()]
+        if not math.isnan(score.gait.torque_saturation):
+            rows.append([name, *("-" if math.isnan(value) else f"{value:{form}}" for value, form in figures)])
+    header = ["scenario", *(column for column, _ in GAIT_COLUMNS.values())]
+    return _table(header, rows) + f"\n\n{GAIT_LEGEND}" if rows else ""
 
 
 def speed_table(scores: Mapping[str, Score]) -> str:
@@ -192,6 +187,17 @@ def markdown(rows: list[list[str]], scores: Mapping[str, Score], notes: str) -> 
     """Return all tables in Markdown: the `rows` of the scenarios, gait quality and speeds of `scores`, with `notes`."""
     parts = [_table(list(COLUMNS), rows), LEGEND, notes, gait_table(scores), speed_table(scores)]
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def card_head(tags: Sequence[str]) -> str:
+    """Return the head of a model card, as the hub reads it, with the lines that enclose it."""
+    facts = {
+        "license": "apache-2.0",
+        "library_name": "fcnet",
+        "pipeline_tag": "robotics",
+        "tags": ["robotics", "legged-robot", *tags],
+    }
+    return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---\n\n"
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

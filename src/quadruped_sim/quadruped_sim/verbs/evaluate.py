@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import as_completed
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 from msgspec.structs import replace
 from tqdm import tqdm
 
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
-from fcnet_core.model_file import PolicyModel, check_robot, load_model
+from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import Robot, load_robot
 from fcnet_core.runs.folder import RunFolder
 from fcnet_core.verbs import STDOUT, add_json, check_json
-from quadruped_sim.evaluation.cards import head
 from quadruped_sim.evaluation.results import (
     COLUMNS,
     LEGEND,
     MET,
     Evaluation,
     Subject,
+    card_head,
     continue_evaluation,
     gait_table,
     markdown,
-    mean_return,
     read_evaluation,
     row,
     speed_table,
@@ -37,8 +34,8 @@ from quadruped_sim.evaluation.results import (
     text_line,
 )
 from quadruped_sim.evaluation.scenarios import Scenario, getting_up, scenarios
-from quadruped_sim.evaluation.score import Episodes, Score, join, score_of
-from quadruped_sim.evaluation.trial import trials
+from quadruped_sim.evaluation.score import Episodes, join, score_of
+from quadruped_sim.evaluation.trial import Trial, trials
 from quadruped_sim.worker_pool import Place, add_worker_options, worker_pool
 
 ALL = "all"
@@ -111,90 +108,60 @@ def run(args: argparse.Namespace) -> int:
     check_json(args.json)
     check_writable(args.markdown)
     file = Path(args.json) if args.json and args.json != STDOUT else None
-    names = [given.fingerprint if given else None for given in (model, teacher)]
-    subject = Subject(robot.name, names[0], args.seed, args.episodes, names[1])
+    policy, expert = (one.fingerprint if one else None for one in (model, teacher))
+    subject = Subject(robot.name, policy, args.seed, args.episodes, expert)
     results = continue_evaluation(file, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
-    table = sys.stderr if args.json == STDOUT else sys.stdout
-    task = _Task(args.robot or robot.name, subject, model, teacher, chosen, results, baseline, table)
+    done, table = results.scenarios, sys.stderr if args.json == STDOUT else sys.stdout
+
+    def cells(scenario: Scenario) -> list[str]:
+        score = done[scenario.name]
+        return row(scenario, score, baseline.get(scenario.name)) if model else row(scenario, None, score)
+
+    print(text_line(list(COLUMNS)), file=table)
+    missing = [scenario for scenario in chosen if scenario.name not in done]
+    for scenario in chosen:
+        if scenario not in missing:
+            print(text_line(cells(scenario)), file=table, flush=True)
+    name, who = args.robot or robot.name, (args.episodes, args.seed, model, teacher)
     try:
-        task.measure(args.workers, file)
+        for scenario, episodes in _measured([trials(name, scenario, *who) for scenario in missing], args.workers):
+            done[scenario.name] = score_of(scenario, episodes)
+            if file:
+                results.write(file)
+            tqdm.write(text_line(cells(scenario)), file=table)
     except KeyboardInterrupt:
         advice = "run the same command again to resume" if file else "with --json FILE it could be resumed"
-        print(f"fcnet: stopped after {len(results.scenarios)} scenarios; {advice}", file=sys.stderr)
+        print(f"fcnet: stopped after {len(done)} scenarios; {advice}", file=sys.stderr)
         return 130
-    missed = task.write(args)
+    rows, scores = [cells(scenario) for scenario in chosen], {scenario.name: done[scenario.name] for scenario in chosen}
+    missed = [line for line in rows if line[-1] != MET]
+    overall = summary(done, baseline) if model else ""
+    met = f"{len(rows) - len(missed)} of {len(rows)} scenarios meet their target. {overall}".strip()
+    print(*filter(None, (met, LEGEND, gait_table(scores), speed_table(scores))), sep="\n", file=table)
+    if args.json == STDOUT:
+        print(results.text(), end="")
+    if args.markdown:
+        card = card_head([robot.name, model.card.policy_type]) if model else ""
+        write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
     for line in missed:
-        print(f"fcnet: {line}", file=sys.stderr)
+        print(f"fcnet: {line[0]} {line[-1]}", file=sys.stderr)
     return 1 if missed and not args.no_fail else 0
 
 
-@dataclass(frozen=True)
-class _Task:
-    """An evaluation: the robot (a name or a file), who in which scenarios, the results so far, scores of the expert,
-    and the stream of the table.
-    """
-
-    robot: str
-    subject: Subject
-    model: PolicyModel | None
-    teacher: PolicyModel | None
-    chosen: list[Scenario]
-    results: Evaluation
-    baseline: Mapping[str, Score]
-    table: TextIO
-
-    def measure(self, workers: Place, file: Path | None) -> None:
-        """Run the missing scenarios; print and write each as soon as it is complete."""
-        done, missing = self.results.scenarios, [s for s in self.chosen if s.name not in self.results.scenarios]
-        print(text_line(list(COLUMNS)), file=self.table)
-        for scenario in self.chosen:
-            if scenario.name in done:
-                print(text_line(self._cells(scenario)), file=self.table, flush=True)
-        for scenario, episodes in self._episodes(missing, workers):
-            done[scenario.name] = score_of(scenario, episodes)
-            if file:
-                self.results.write(file)
-            tqdm.write(text_line(self._cells(scenario)), file=self.table)
-
-    def write(self, args: argparse.Namespace) -> list[str]:
-        """Print the summary, write the files that `args` names, and return the missed limits."""
-        model, scores = self.model, {scenario.name: self.results.scenarios[scenario.name] for scenario in self.chosen}
-        rows = [self._cells(scenario) for scenario in self.chosen]
-        overall = summary(self.results.scenarios, self.baseline) if model else ""
-        met = f"{sum(line[-1] == MET for line in rows)} of {len(rows)} scenarios meet their target. {overall}".strip()
-        print(*filter(None, (met, LEGEND, gait_table(scores), speed_table(scores))), sep="\n", file=self.table)
-        if args.json == STDOUT:
-            print(self.results.text(), end="")
-        if args.markdown:
-            card = ""
-            if model:
-                share = mean_return(self.results.scenarios, self.baseline)
-                card = head(args.model.stem, [self.subject.robot, model.card.policy_type], rows, share)
-            write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
-        return [f"{line[0]} {line[-1]}" for line in rows if line[-1] != MET]
-
-    def _cells(self, scenario: Scenario) -> list[str]:
-        score = self.results.scenarios[scenario.name]
-        if self.model:
-            return row(scenario, score, self.baseline.get(scenario.name))
-        return row(scenario, None, score)
-
-    def _episodes(self, missing: list[Scenario], workers: Place) -> Iterator[tuple[Scenario, Episodes]]:
-        """Yield each scenario with its episodes as soon as it is complete."""
-        who = self.subject
-        work = {s.name: trials(self.robot, s, who.episodes, who.seed, self.model, self.teacher) for s in missing}
-        steps = sum(trial.size * trial.periods for parts in work.values() for trial in parts)
-        with worker_pool(workers) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not missing) as bar:
-            waiting = {pool.submit(trial.run): trial for parts in work.values() for trial in parts}
-            done: dict[str, dict[int, Episodes]] = {name: {} for name in work}
-            for future in as_completed(waiting):
-                trial = waiting[future]
-                parts = done[trial.scenario.name]
-                parts[trial.number] = future.result()
-                bar.update(trial.size * trial.periods)
-                if len(parts) == len(work[trial.scenario.name]):
-                    yield trial.scenario, join([parts[number] for number in sorted(parts)])
+def _measured(work: list[list[Trial]], workers: Place) -> Iterator[tuple[Scenario, Episodes]]:
+    """Yield each scenario with its episodes as soon as all its trials are complete."""
+    steps = sum(trial.size * trial.periods for parts in work for trial in parts)
+    with worker_pool(workers) as pool, tqdm(total=steps, unit="step", unit_scale=True, disable=not work) as bar:
+        waiting = {pool.submit(trial.run): (trial, parts) for parts in work for trial in parts}
+        done: dict[str, dict[int, Episodes]] = {parts[0].scenario.name: {} for parts in work}
+        for future in as_completed(waiting):
+            trial, parts = waiting[future]
+            found = done[trial.scenario.name]
+            found[trial.number] = future.result()
+            bar.update(trial.size * trial.periods)
+            if len(found) == len(parts):
+                yield trial.scenario, join([found[number] for number in sorted(found)])
 
 
 def _chosen(robot: Robot, names: str, listed: bool) -> list[Scenario]:
@@ -220,14 +187,6 @@ def _baseline(path: Path, subject: Subject) -> Evaluation:
 
 
 def _listing(scenario: Scenario) -> str:
-    limits = scenario.limits
-    parts = [f"falls <= {limits.falls:.1%}"]
-    if limits.velocity:
-        parts.append("errors of vx, vy, yaw rate <= " + ", ".join(f"{error:g}" for error in limits.velocity))
-    if limits.height and limits.attitude:
-        parts.append(f"height <= {limits.height:g}, attitude <= {limits.attitude:g}")
-    if limits.speed:
-        parts.append(f"speeds within {limits.speed:.0%}")
-    if limits.touchdowns and limits.saturation:
-        parts.append(f"touchdowns <= {limits.touchdowns:g}, at the torque-speed curve <= {limits.saturation:.0%}")
-    return f"{scenario.name:<20} {scenario.seconds:.0f} s: {'; '.join(parts)}"
+    limits = {name: limit for name, limit in vars(scenario.limits).items() if limit is not None}
+    asked = [f"falls <= {limits.pop('falls'):.1%}", *(f"{name} <= {limit}" for name, limit in limits.items())]
+    return f"{scenario.name:<20} {scenario.seconds:.0f} s: {'; '.join(asked)}"
