@@ -14,8 +14,7 @@ from fcnet_core.model_file import PolicyModel
 from fcnet_core.observation import PolicyInterface, velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
-from quadruped_sim.physics.randomization import Randomization
-from quadruped_sim.physics.sensors import noise_levels, noisy
+from quadruped_sim.physics.randomization import Randomization, noise_levels, noisy
 from quadruped_sim.physics.simulation import BodyState, Simulation
 from quadruped_sim.physics.simulator import RATE, Samples, robot_state
 from quadruped_sim.physics.terrain import Terrain

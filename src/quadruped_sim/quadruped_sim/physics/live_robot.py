@@ -10,22 +10,18 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.legs.stand_motion import STANDING, stand_path
-from fcnet_core.observation import SENSOR_NOISE, SensorReading, TrunkPose
+from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from quadruped_sim.physics.body import Body
 from quadruped_sim.physics.mjcf import STIFFNESS, build_model, folded_height, stand_height
 from quadruped_sim.physics.placement import Place, StartPose, trunk_above
+from quadruped_sim.physics.randomization import NOISE
 from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
 UPSIDE_DOWN = np.array([0.0, 1.0, 0.0, 0.0])  # w, x, y, z: half a turn about the forward axis
-NOISE = {  # standard deviations at noise 1 [rad, rad/s]
-    "joint_position": SENSOR_NOISE["sin_joint_position"],
-    "joint_velocity": SENSOR_NOISE["joint_velocity"],
-    "angular_velocity": SENSOR_NOISE["angular_velocity"],
-}
 SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 
 
@@ -97,8 +93,7 @@ class LiveRobot(Body):
         joints = np.asarray(targets, dtype=np.float64)
         if not np.isfinite(joints).all():
             raise ValueError("a position target is not a finite number")
-        joints = np.clip(joints, self.robot.lower, self.robot.upper)
-        self._command(joints, 0.0, 0.0, self.robot.kp, self.robot.kd)
+        self._command(joints.clip(self.robot.lower, self.robot.upper), 0.0, 0.0, self.robot.kp, self.robot.kd)
 
     def damp(self) -> None:
         """Damp the joints: they follow no targets and only resist motion."""
@@ -153,53 +148,39 @@ class LiveRobot(Body):
 
     def signals(self, ideal: bool = False, names: Iterable[str] = MEASURED) -> dict[str, Array]:
         """Return signals (n,), see Simulator, with the noise of sensors; `torque` (N,) [Nm] has none."""
-        if ideal:
-            return {name: self._true(name, self.velocity[3:]).copy() for name in names}
-        gyroscope = self.data.sensor("gyroscope").data
-        return {
-            name: self._noisy_orientation()
-            if name == "orientation"
-            else self._noisy(self._true(name, gyroscope), NOISE.get(name, 0.0))
-            for name in names
+        known = {
+            "joint_position": self.data.qpos[self.at.joints],
+            "joint_velocity": self.data.qvel[self.at.rates],
+            "orientation": self.orientation,
+            "angular_velocity": self.velocity[3:] if ideal else self.data.sensor("gyroscope").data,
+            "torque": self.data.actuator_force,
         }
+        found: dict[str, Array] = {}
+        for name in names:
+            true = self.ground_truth().linear_velocity if name == "linear_velocity" else known[name]
+            if ideal:
+                found[name] = true.copy()
+            elif name == "orientation":
+                turned = self.data.qpos[self.at.quaternion].copy()
+                error = self._noise * NOISE["projected_gravity"] * self._rng.standard_normal(3)
+                mujoco.mju_quatIntegrate(turned, error, 1.0)
+                found[name] = xyzw_from_wxyz(turned)
+            else:
+                found[name] = self._noisy(true, NOISE.get(name, 0.0))
+        return found
 
-    def _true(self, name: str, spin: Array) -> Array:
-        match name:
-            case "joint_position":
-                return self.data.qpos[self.at.joints]
-            case "joint_velocity":
-                return self.data.qvel[self.at.rates]
-            case "angular_velocity":
-                return spin
-            case "linear_velocity":
-                return self.ground_truth().linear_velocity
-            case "torque":
-                return self.data.actuator_force
-        return self.orientation
-
-    def _command(
-        self,
-        position: Array | float,
-        velocity: Array | float,
-        torque: Array | float,
-        stiffness: Array | float,
-        damping: Array | float,
-    ) -> None:
+    def _command(self, *command: Array | float) -> None:
+        """Set position, velocity, torque, stiffness and damping of the motors, for all or (N,)."""
+        *inputs, stiffness, damping = command
         self.set_gains(stiffness, damping)
-        controls = self.data.ctrl.reshape(-1, 3)  # a motor's inputs, see build_model
-        controls[:, 0], controls[:, 1], controls[:, 2] = position, velocity, torque
+        for controls, value in zip(self.data.ctrl.reshape(-1, 3).T, inputs, strict=True):  # see build_model
+            controls[:] = value
 
     def _noisy(self, true: Array, deviation: float) -> Array:
         return true + self._noise * deviation * self._rng.standard_normal(true.shape)
 
-    def _noisy_orientation(self) -> Array:
-        turned = self.data.qpos[self.at.quaternion].copy()
-        error = self._noise * SENSOR_NOISE["projected_gravity"] * self._rng.standard_normal(3)
-        mujoco.mju_quatIntegrate(turned, error, 1.0)
-        return xyzw_from_wxyz(turned)
 
-
-FASTEST = FARTHEST = 1e6  # [rad/s, rad] targets are clipped to these; MuJoCo rejects controls above 1e10
+FASTEST = 1e6  # [rad/s], and the farthest [rad]: targets are clipped; MuJoCo rejects controls above 1e10
 BLOCKED = 1000.0  # [Nms/rad] against which a motor's largest torque moves a joint by a few hundredths of a rad/s
 
 
@@ -210,19 +191,6 @@ class MotorDrivenRobot(LiveRobot):
     A motor's torque is torque + stiffness (position - q) + damping (velocity - dq), within its torque-speed curve;
     MuJoCo integrates its part in dq implicitly, so that high damping stays stable.
     """
-
-    def __init__(
-        self,
-        robot: Robot,
-        terrain: Terrain,
-        *,
-        timestep: float = 0.002,
-        noise: float = 1.0,
-        place: Place | None = None,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(robot, terrain, timestep=timestep, noise=noise, start="lying", place=place, seed=seed)
-        self._free_damping = self.model.dof_damping.copy()
 
     def reset(self, mask: Mask | None = None) -> None:
         """Return the robot to its start, at rest and without torque."""
@@ -245,9 +213,8 @@ class MotorDrivenRobot(LiveRobot):
         values = np.array([position, velocity, torque, stiffness, damping], dtype=np.float64)
         if not np.isfinite(values).all():
             raise ValueError("a motor command is not a finite number")
-        target, speed, push, spring, damper = values
-        target, speed = target.clip(-FARTHEST, FARTHEST), speed.clip(-FASTEST, FASTEST)
-        self._command(target, speed, push, spring, damper)
+        values[:2] = values[:2].clip(-FASTEST, FASTEST)
+        self._command(*values)
 
     def release(self) -> None:
         """Remove the torque from all motors."""
@@ -255,9 +222,10 @@ class MotorDrivenRobot(LiveRobot):
 
     def block(self, joint: int | None) -> None:
         """Hold one joint, by its index, in place whatever its motor does; None releases it."""
-        self.model.dof_damping[:] = self._free_damping
+        damping = np.array([self.robot.motors[facts.motor].damping for facts in self.robot.joints.values()])
         if joint is not None:
-            self.model.dof_damping[np.arange(self.model.nv)[self.at.rates][joint]] = BLOCKED
+            damping[joint] = BLOCKED
+        self.model.dof_damping[self.at.rates] = damping
 
     def foot_force(self) -> Array:
         """Return the forces (F,) [N] of the ground on the feet."""

@@ -64,14 +64,11 @@ def robot_spec(
     """
     motors = "".join(_motor(robot, row, effects, inputs) for row in range(len(robot.joints)))
     feet, joints = feet_of(robot), robot.joint_names
-    touches = "".join(f'<touch name="{foot}_touch" site="{foot}_foot"/>' for foot in feet)
-    motions = "".join(
-        f'<{kind} objtype="site" objname="{foot}_foot"/>'
-        for kind in ("framepos", "framelinvel", "frameangvel")
-        for foot in feet
-    )
-    torques = "".join(f'<actuatorfrc actuator="{name}"/>' for name in joints)
-    velocities = "".join(f'<jointvel joint="{prefix(robot)}{name}"/>' for name in joints)
+    sensors = [f'<touch name="{foot}_touch" site="{foot}_foot"/>' for foot in feet]
+    for kind in ("framepos", "framelinvel", "frameangvel"):
+        sensors += [f'<{kind} objtype="site" objname="{foot}_foot"/>' for foot in feet]
+    sensors += [f'<actuatorfrc actuator="{name}"/>' for name in joints]
+    sensors += [f'<jointvel joint="{prefix(robot)}{name}"/>' for name in joints]
     given = body_file.read(robot) if robot.model else None
     friction, impratio = 1.0, given.option.impratio if given else 1.0
     if robot.primitives:
@@ -90,8 +87,8 @@ def robot_spec(
 <worldbody><light pos="0 0 5" dir="-.2 .3 -1" directional="true" castshadow="false"/>{terrain.geoms()}
 {"" if given else _body(robot, effects)}</worldbody>
 <actuator>{motors}</actuator>
-<sensor><gyro name="gyroscope" site="imu"/><accelerometer name="accelerometer" site="imu"/>{touches}
-{motions}{torques}{velocities}</sensor>
+<sensor><gyro name="gyroscope" site="imu"/><accelerometer name="accelerometer" site="imu"/>
+{"".join(sensors)}</sensor>
 </mujoco>""")
     if given:
         body_file.attach(robot, given, spec)
@@ -120,8 +117,15 @@ def _inertial(body: Body, front: float = 1.0, left: float = 1.0) -> str:
 
 
 def _body(robot: Robot, effects: Effects) -> str:
-    legs = "".join(_leg(robot, leg, effects) for leg in LEGS)
-    return f"{_trunk(robot, effects)}{legs}{_links(robot, 'trunk')}</body>"
+    half_x, half_y, half_z = robot.geometry.trunk
+    contact = STRUCK if effects.self_collision else LINK
+    head = f"{half_x * 0.9} 0 {half_z * 0.5}"
+    return f"""<body name="trunk" pos="0 0 {robot.nominal_height}"><freejoint name="root"/>
+{_inertial(robot.body.bodies["trunk"])}
+<geom name="trunk" type="box" size="{half_x} {half_y} {half_z}" {contact} rgba=".78 .78 .80 1"/>
+<geom type="box" pos="{head}" size=".05 {half_y * 0.8} {half_z * 0.7}" {UNTOUCHABLE} rgba=".1 .45 .75 1"/>
+<site name="imu"/><camera name="track" mode="trackcom" pos="0 -1.6 .6" xyaxes="1 0 0 0 .35 1"/>
+{"".join(_leg(robot, leg, effects) for leg in LEGS)}{_links(robot, "trunk")}</body>"""
 
 
 def _links(robot: Robot, parent: str) -> str:
@@ -139,17 +143,6 @@ def _links(robot: Robot, parent: str) -> str:
 
 def _vector(values: Vector) -> str:
     return " ".join(f"{value:.8g}" for value in values)
-
-
-def _trunk(robot: Robot, effects: Effects) -> str:
-    half_x, half_y, half_z = robot.geometry.trunk
-    contact = STRUCK if effects.self_collision else LINK
-    head = f"{half_x * 0.9} 0 {half_z * 0.5}"
-    return f"""<body name="trunk" pos="0 0 {robot.nominal_height}"><freejoint name="root"/>
-{_inertial(robot.body.bodies["trunk"])}
-<geom name="trunk" type="box" size="{half_x} {half_y} {half_z}" {contact} rgba=".78 .78 .80 1"/>
-<geom type="box" pos="{head}" size=".05 {half_y * 0.8} {half_z * 0.7}" {UNTOUCHABLE} rgba=".1 .45 .75 1"/>
-<site name="imu"/><camera name="track" mode="trackcom" pos="0 -1.6 .6" xyaxes="1 0 0 0 .35 1"/>"""
 
 
 def _leg(robot: Robot, leg: str, effects: Effects) -> str:
@@ -205,7 +198,7 @@ RESISTANCE, STIFFNESS, DAMPING = 0, 4, 6
 
 def stand_height(robot: Robot) -> float:
     """Return the height [m] of the trunk's centre over level ground in the stand pose."""
-    return _leg_height(robot, robot.stand_pose) if robot.primitives else _height_in(robot, robot.stand_pose)
+    return _height(robot, robot.stand_pose)
 
 
 def folded_height(robot: Robot) -> float:
@@ -217,9 +210,7 @@ def folded_height(robot: Robot) -> float:
         raise SimulationError(
             f"{robot.name} has no lying pose; start it standing, or give its joints `lie` in its file"
         )
-    if robot.primitives:
-        return max(_leg_height(robot, robot.lie_pose), robot.geometry.trunk[2])
-    return _height_in(robot, robot.lie_pose)
+    return max(_height(robot, robot.lie_pose), robot.geometry.trunk[2] if robot.primitives else 0.0)
 
 
 def footprint(robot: Robot) -> tuple[float, float]:
@@ -229,14 +220,13 @@ def footprint(robot: Robot) -> tuple[float, float]:
     return robot.geometry.hip_x, robot.geometry.hip_y + robot.geometry.abduction
 
 
-def _leg_height(robot: Robot, joints: Array) -> float:
-    _, thigh, calf = joints[robot.leg_rows].T
-    size = robot.geometry
-    return float((size.thigh * np.cos(thigh) + size.calf * np.cos(thigh + calf)).max()) + size.foot_radius
-
-
-def _height_in(robot: Robot, joints: Array) -> float:
-    """Return the height [m] of the free body over the robot's lowest point, by the shapes that touch the ground."""
+def _height(robot: Robot, joints: Array) -> float:
+    """Return the height [m] of the free body over the lowest foot or, of a file's body, over the lowest of the shapes
+    that touch the ground.
+    """
+    if robot.primitives:
+        size, (_, thigh, calf) = robot.geometry, joints[robot.leg_rows].T
+        return float((size.thigh * np.cos(thigh) + size.calf * np.cos(thigh + calf)).max()) + size.foot_radius
     model = build_model(robot, Flat(), 0.004)
     data = mujoco.MjData(model)
     for name, angle in zip(robot.joint_names, joints, strict=True):

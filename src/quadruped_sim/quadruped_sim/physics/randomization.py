@@ -1,4 +1,4 @@
-"""Randomisation: ranges of the properties that differ from robot to robot, and samples from them."""
+"""Randomisation: ranges of the properties that differ from robot to robot, samples from them, and sensor noise."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import msgspec
 import mujoco
 import numpy as np
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Single
 from fcnet_core.files import NotNegative, Positive
+from fcnet_core.observation import SENSOR_NOISE, PolicyInterface
 from quadruped_sim.physics.body import Body
 from quadruped_sim.physics.mjcf import DAMPING, REAL, RESISTANCE, STIFFNESS, Effects
 
@@ -127,3 +128,22 @@ def apply_draw(body: Body, nominal: mujoco.MjModel, drawn: Draw, index: int) -> 
     model.actuator_gainprm[:, RESISTANCE] = nominal.actuator_gainprm[:, RESISTANCE] / strength
     model.actuator_forcerange[:] = nominal.actuator_forcerange * min(strength, 1.0)
     mujoco.mj_setConst(model, body.data)
+
+
+NOISE = {"joint_position": SENSOR_NOISE["sin_joint_position"], **SENSOR_NOISE}
+
+
+def noise_levels(interface: PolicyInterface) -> Single:
+    """Return the standard deviations (n,) of the noise on the observation of an interface."""
+    (name, spec), *_ = interface.spec.items()
+    levels = np.zeros(spec.shape, dtype=np.float32)
+    for part, place in spec.slices().items():
+        levels[place] = NOISE.get(part.partition(".")[0], 0.0)
+    return levels * interface.scales(name)
+
+
+def noisy(observation: Single, levels: Single, rng: np.random.Generator) -> Single:
+    """Add noise of these standard deviations (n,) to observations (..., n)."""
+    if not levels.any():
+        return observation
+    return observation + levels * rng.standard_normal(observation.shape, dtype=np.float32)

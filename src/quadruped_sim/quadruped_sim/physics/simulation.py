@@ -70,7 +70,8 @@ class Simulation:
         self._stand_height = stand_height(robot)
         self.bodies = [Body(robot, copy.copy(self._nominal), self._layout) for _ in range(batch)]
         self.drawn: Draw = draw(randomization, batch, len(robot.joints), self.rng)
-        self._apply(range(batch))
+        for index, body in enumerate(self.bodies):
+            apply_draw(body, self._nominal, self.drawn, index)
         latest = self._time_steps(np.array(randomization.delay[1] + randomization.jitter))
         self._age = self.steps * np.arange(1 + -(-int(latest) // self.steps))  # of the queued targets, in time steps
         self._queue: list[Array] = []
@@ -103,17 +104,13 @@ class Simulation:
         """Largest torques (B, N) [Nm] of the motors, which are lower if they are weak."""
         return np.stack([body.model.actuator_forcerange[:, 1] for body in self.bodies])
 
-    @property
-    def torque(self) -> Array:
-        """Torques (B, N) [Nm] of the motors in the last time step."""
-        return np.stack([body.data.actuator_force for body in self.bodies])
-
     def redraw(self, mask: Mask) -> None:
         """Sample the robots in `mask` (B,) again; reset them next."""
         fresh = draw(self.randomization, self.batch, len(self.robot.joints), self.rng)
         for name in Draw.__dataclass_fields__:
             getattr(self.drawn, name)[mask] = getattr(fresh, name)[mask]
-        self._apply(np.flatnonzero(mask))
+        for index in np.flatnonzero(mask):
+            apply_draw(self.bodies[index], self._nominal, self.drawn, index)
 
     def reset(self, mask: Mask | None = None) -> None:
         """Place the robots in `mask` (B,), or all, near the origin, at rest in the stand pose."""
@@ -142,13 +139,12 @@ class Simulation:
     @contextmanager
     def damped(self, mask: Mask) -> Iterator[None]:
         """Only damp the joints of the robots in `mask` (B,), whatever their targets."""
-        chosen = [self.bodies[index] for index in np.flatnonzero(mask)]
-        gains = [body.model.actuator_gainprm.copy() for body in chosen]
-        for body in chosen:
-            body.set_gains(0.0, self.robot.damping)
+        gains = {int(index): self.bodies[index].model.actuator_gainprm.copy() for index in np.flatnonzero(mask)}
+        for index in gains:
+            self.bodies[index].set_gains(0.0, self.robot.damping)
         yield
-        for body, gain in zip(chosen, gains, strict=True):
-            body.model.actuator_gainprm[:] = gain
+        for index, gain in gains.items():
+            self.bodies[index].model.actuator_gainprm[:] = gain
 
     def state(self) -> BodyState:
         """Return the true state of every robot."""
@@ -236,16 +232,15 @@ class Simulation:
         self.push(speed * np.stack([np.cos(way), np.sin(way), np.zeros(self.batch)], axis=-1))
 
     def _signal(self, name: str, state: BodyState) -> Array:
-        if name == "linear_velocity":
-            back = matrix_from_xyzw(state.orientation).transpose(0, 2, 1)
-            return (back @ state.linear_velocity[..., None])[..., 0]
-        if name == "foot_contact":
-            return state.contact.astype(np.float64)
-        if name == "base_height":
-            return self._height(state)[:, None]
-        if name in DRAWN:
-            return getattr(self.drawn, name).reshape(self.batch, -1)
-        return getattr(state, name)
+        match name:
+            case "linear_velocity":
+                back = matrix_from_xyzw(state.orientation).transpose(0, 2, 1)
+                return (back @ state.linear_velocity[..., None])[..., 0]
+            case "foot_contact":
+                return state.contact.astype(np.float64)
+            case "base_height":
+                return self._height(state)[:, None]
+        return getattr(self.drawn, name).reshape(self.batch, -1) if name in DRAWN else getattr(state, name)
 
     def _height(self, state: BodyState) -> Array:
         """Return the height (B,) [m] of the trunks over the ground."""
@@ -264,29 +259,20 @@ class Simulation:
             lengths = self._dropout_rng.uniform(*ranges.dropout, self.batch)
             self._left = np.where(begins & (self._left <= 0.0), lengths, self._left)
 
-    def _apply(self, chosen: Iterable[int]) -> None:
-        for index in chosen:
-            apply_draw(self.bodies[index], self._nominal, self.drawn, index)
-
     def _place(self, body: Body) -> None:
         spot = self.rng.uniform(-1, 1, 2) * self.terrain.spawn_radius
-        height = self._highest_ground(spot) + self._stand_height + 0.01
+        x, y = np.meshgrid(*(np.linspace(-1.2, 1.2, 13) * half for half in footprint(self.robot)))
+        highest = self.terrain.height(spot[0] + x, spot[1] + y).max()  # so that no foot starts inside the ground
         joints = self.robot.stand_pose + self.rng.normal(0, 0.03, len(self.robot.joints))
-        body.put(np.array([*spot, height, 1.0, 0.0, 0.0, 0.0]), joints)
+        body.put(np.array([*spot, highest + self._stand_height + 0.01, 1.0, 0.0, 0.0, 0.0]), joints)
         body.data.ctrl[:] = joints
-
-    def _highest_ground(self, spot: Array) -> float:
-        """Return the highest ground [m] under a robot's feet, so that none starts inside it."""
-        offsets = np.linspace(-1.2, 1.2, 13)
-        x, y = np.meshgrid(*(offsets * half for half in footprint(self.robot)))
-        return float(self.terrain.height(spot[0] + x, spot[1] + y).max())
 
     def _advance(self, index: int, arrival: list[int], record: bool) -> None:
         """`arrival`: the time steps from now at which the queued targets, newest first, take effect."""
         body = self.bodies[index]
-        newest = next(age for age, step in enumerate(arrival) if step <= 0)
         first = 0
         while first < self.steps:
+            newest = next(age for age, step in enumerate(arrival) if step <= first)
             last = min([self.steps, *arrival[:newest]])
             body.data.ctrl[:] = self._queue[newest][index]
             if not record:
@@ -296,7 +282,6 @@ class Simulation:
                     mujoco.mj_step(body.model, body.data)
                     self._samples[substep, index] = body.data.sensordata
             first = last
-            newest = next(age for age, step in enumerate(arrival) if step <= first)
 
     def _time_steps(self, time: Array) -> npt.NDArray[np.int64]:
         return np.round(time / self.time_step).astype(np.int64)

@@ -26,12 +26,8 @@ def time_step(period: float) -> float:
 
 def robot_state(signals: Mapping[str, Array]) -> RobotState:
     """Return the signals MEASURED as the state that a runner or controller takes."""
-    return RobotState(
-        joint_position=signals["joint_position"],
-        joint_velocity=signals["joint_velocity"],
-        orientation=signals["orientation"],
-        angular_velocity=signals["angular_velocity"],
-    )
+    position, velocity, orientation, spin = (signals[name] for name in MEASURED)
+    return RobotState(position, velocity, orientation, spin)
 
 
 class Simulator(Protocol):

@@ -223,17 +223,16 @@ class Course(Terrain):
         inwards, z = depth * float(np.sin(angle)), top / 2 - depth * float(np.cos(angle))
         up, level, down = self.ends
         middle = (self.stairs + self.end) / 2
-        flight = []
+        parts = [
+            plane(),
+            box(up - half + inwards, 0.0, z, ramp, -angle),
+            box((up + level) / 2, 0.0, top / 2, ((level - up) / 2, HALF_WIDTH, top / 2)),
+            box(down - half - inwards, 0.0, z, ramp, angle),
+        ]
         for step in range(1, self.steps + 1):
             along, high = middle - self.stairs - (step - 1) * self.run, step * self.rise / 2
-            flight.append(box(middle, 0.0, high, (along, HALF_WIDTH, high)))
-        return (
-            plane()
-            + box(up - half + inwards, 0.0, z, ramp, -angle)
-            + box((up + level) / 2, 0.0, top / 2, ((level - up) / 2, HALF_WIDTH, top / 2))
-            + box(down - half - inwards, 0.0, z, ramp, angle)
-            + "".join(flight)
-        )
+            parts.append(box(middle, 0.0, high, (along, HALF_WIDTH, high)))
+        return "".join(parts)
 
     def height(self, x: Array, y: Array) -> Array:
         slope = np.tan(np.deg2rad(self.degrees))
@@ -253,7 +252,7 @@ KINDS: dict[str, type[Terrain]] = {
     "obstacles": Obstacles,
     "course": Course,
 }
-RANDOM = ("rough", "obstacles")  # kinds that differ from seed to seed
+RANDOM = ("rough", "obstacles")  # kinds, and the terrains of their names, that differ from seed to seed
 FILES = (".yaml", ".yml")  # how the name of a terrain ends that is a file
 TERRAINS: dict[str, Terrain] = {
     "flat": Flat(),
@@ -299,8 +298,7 @@ def named_terrain(name: str, *, seed: int = 0) -> Terrain:
     if name not in TERRAINS:
         known = ", ".join(TERRAINS)
         raise SimulationError(f"there is no terrain {name!r}; choose one of {known}, or name a {FILES[0]} file of one")
-    is_random = isinstance(TERRAINS[name], tuple(KINDS[kind] for kind in RANDOM))
-    return replace(TERRAINS[name], **({"seed": seed} if is_random else {}))
+    return replace(TERRAINS[name], **({"seed": seed} if name in RANDOM else {}))
 
 
 def listed() -> dict[str, str]:

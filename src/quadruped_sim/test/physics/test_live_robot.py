@@ -28,7 +28,7 @@ def standing(robot) -> LiveRobot:
 
 @pytest.fixture
 def driven(robot) -> MotorDrivenRobot:
-    return MotorDrivenRobot(robot, TERRAINS["flat"], noise=0.0)
+    return MotorDrivenRobot(robot, TERRAINS["flat"], noise=0.0, timestep=0.002)
 
 
 def _wait(live: LiveRobot, seconds: float) -> None:
