@@ -109,7 +109,7 @@ class Simulation:
         fresh = draw(self.randomization, self.batch, len(self.robot.joints), self.rng)
         for name in Draw.__dataclass_fields__:
             getattr(self.drawn, name)[mask] = getattr(fresh, name)[mask]
-        for index in np.flatnonzero(mask):
+        for index in np.flatnonzero(mask).tolist():
             apply_draw(self.bodies[index], self._nominal, self.drawn, index)
 
     def reset(self, mask: Mask | None = None) -> None:
