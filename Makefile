@@ -52,7 +52,7 @@ bench-wire: ## a bridge at 500 Hz: idle, and with 8 busy processes; 25 minutes
 		python benchmarks/bridge/wire_loop.py --busy 8 --params-file config/bridges/real_time.yaml && \
 		python benchmarks/bridge/wire_loop.py --busy 8
 
-bench-replay: ## offline replay against real time, and what the whole command costs
+bench-replay: ## offline replay against real time
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/replay_speed.py
 

@@ -25,8 +25,9 @@ import numpy as np
 from attacks import ATTACKS, Attack
 from builtin_interfaces.msg import Time
 from fault_rig import FaultRig
+from rclpy.duration import Duration
 from rclpy.publisher import Publisher
-from ros_harness import Client, own_domain
+from ros_harness import Client
 from wire_oracle import Violation, WireOracle
 
 from fcnet_core.robot import Robot, load_robot
@@ -59,16 +60,12 @@ class Outcome:
 class Access:
     """Access of an attacker: a node in the robot's domain, the process ids, the motor board's network."""
 
-    def __init__(self, rig: FaultRig, domain: int, rng: np.random.Generator) -> None:
+    def __init__(self, rig: FaultRig, rng: np.random.Generator) -> None:
         self.rig: FaultRig = rig
         self.rng: np.random.Generator = rng
-        self._client = Client(domain, "attacker")
-        self.node = self._client.node
+        self.client = Client(rig.domain, "attacker")
+        self.node = self.client.node
         self._publishers: dict[str, Publisher] = {}
-
-    def close(self) -> None:
-        """Leave the domain."""
-        self._client.close()
 
     def publisher(self, topic: Topic) -> Publisher:
         """Return the publisher of a topic, the same one each time."""
@@ -83,15 +80,14 @@ class Access:
 
     def stamp(self, age: float) -> Time:
         """Return the time of day `age` [s] ago."""
-        return Time(**dict(zip(("sec", "nanosec"), divmod(time.time_ns() - int(age * 1e9), 10**9), strict=True)))
+        return (self.node.get_clock().now() - Duration(seconds=age)).to_msg()
 
-    def node_name(self, node: str) -> str:
-        """Return the name of the node of the "bridge" or "controller"."""
-        return f"{self.rig.robot.name}_bridge" if node == "bridge" else node
-
-    def call(self, name: str, kind: type, requests: list[Any], timeout: float = 3.0) -> None:
-        """Send all requests; wait up to `timeout` [s] for the responses, some of which may never arrive."""
-        service = self.node.create_client(kind, name)
+    def call(self, node: str, name: str, kind: type, requests: list[Any], timeout: float = 3.0) -> None:
+        """Send all requests to a service of "bridge" or "controller"; wait up to `timeout` [s] for the responses, some
+        of which may never arrive.
+        """
+        node = self.rig.bridge if node == "bridge" else node
+        service = self.node.create_client(kind, f"{node}/{name}")
         if service.wait_for_service(timeout):
             futures = []
             for request in requests:
@@ -109,7 +105,7 @@ class Attacker:
     strict: the computer is otherwise idle, so that deadlines count, and so does a robot that cannot walk again.
     """
 
-    def __init__(self, robot: Robot, domain: int, log: TextIO, seed: int, physics: str, strict: bool) -> None:
+    def __init__(self, robot: Robot, log: TextIO, seed: int, physics: str, strict: bool) -> None:
         self.outcomes: list[Outcome] = []
         self.growth: dict[str, float] = {}  # [MB] of a process, at most
         self.oracle = WireOracle(robot, slack=SLACK if strict else SLACK_OF_A_BUSY_COMPUTER)
@@ -120,14 +116,13 @@ class Attacker:
         self._stiff = False  # the last command
         self._closing = threading.Event()
         self._measured = threading.Thread(target=self._measure, daemon=True)
-        self.rig = FaultRig(robot, domain, log, physics)
-        self._domain = domain
+        self.rig = FaultRig(robot, log, physics)
 
     def __enter__(self) -> Attacker:
         with ExitStack() as stack:  # a robot that never walks leaves no program behind
             stack.enter_context(self.rig)
-            self.access = Access(self.rig, self._domain, self._rng)
-            stack.callback(self.access.close)
+            self.access = Access(self.rig, self._rng)
+            stack.enter_context(self.access.client)
             self.rig.prepare("walking")
             self._measured.start()
             self._stack = stack.pop_all()
@@ -142,16 +137,13 @@ class Attacker:
         """Attack for `duration` [s], and until every class was tried: in turn, all attacks before one is repeated."""
         end, waiting, untried = time.monotonic() + duration, list[Attack](), {attack.kind for attack in attacks}
         while time.monotonic() < end or untried:
-            waiting = waiting or self._in_turn([attacks[number] for number in self._rng.permutation(len(attacks))])
+            if not waiting:  # short runs have all classes: the first of each class, then the second, and so on
+                place = {attack.kind: count() for attack in attacks}
+                mixed = [attacks[number] for number in self._rng.permutation(len(attacks))]
+                waiting = sorted(mixed, key=lambda attack: next(place[attack.kind]))
             untried.discard(waiting[0].kind)
             self.outcomes.append(self._run(waiting.pop(0)))
             print(self.outcomes[-1], flush=True)
-
-    @staticmethod
-    def _in_turn(attacks: list[Attack]) -> list[Attack]:
-        """Sort attacks so that short runs have all classes: the first of each class, then the second, and so on."""
-        place = {attack.kind: count() for attack in attacks}
-        return sorted(attacks, key=lambda attack: next(place[attack.kind]))
 
     def _run(self, attack: Attack) -> Outcome:
         outcome = Outcome(attack.name, attack.kind)
@@ -170,12 +162,12 @@ class Attacker:
         if not attack.soft and self.rig.alive("bridge") and self.rig.process_id("io") != ids["io"]:
             outcome.violations.append("the I/O process was replaced")
         recovery = time.monotonic()
-        if not self._walks():
-            self.oracle.allow(recovery)
+        self.oracle.allow(recovery)
+        alive = self.rig.alive("bridge") and self.rig.alive("controller")
+        if not (alive and self.rig.client.mode == "walking" and self._stiff):
             outcome.outcome, problem = self._recover()
             outcome.recovery = time.monotonic() - recovery
             outcome.violations += problem
-        self.oracle.allow(recovery)
         time.sleep(2 * MEASURE_PERIOD)
         found, self._violations = self._violations, []
         outcome.violations += sorted({str(violation) for violation in found})
@@ -198,11 +190,6 @@ class Attacker:
                 raise
             return f"not walking on this computer: {error}", []
         return "RESTARTED", [problem]
-
-    def _walks(self) -> bool:
-        """Return whether the controller walks and the bridge follows it."""
-        alive = self.rig.alive("bridge") and self.rig.alive("controller")
-        return alive and self.rig.client.mode == "walking" and self._stiff
 
     def _measure(self) -> None:
         """Check the wire periodically until the end."""
@@ -242,11 +229,7 @@ def main() -> int:
     part = options.attacks.lower()
     attacks = [attack for attack in ATTACKS if part in f"{attack.kind} {attack.name}".lower()]
     path, robot = Path(tempfile.gettempdir()) / f"attacker_{options.robot}.log", load_robot(options.robot)
-    with (
-        path.open("w") as log,
-        own_domain() as domain,
-        Attacker(robot, domain, log, options.seed, options.physics, not options.busy) as attacker,
-    ):
+    with path.open("w") as log, Attacker(robot, log, options.seed, options.physics, not options.busy) as attacker:
         attacker.run(attacks, options.duration)
     violations = sum(bool(outcome.violations) for outcome in attacker.outcomes)
     figures = {

@@ -183,7 +183,7 @@ def _pose(z: float, x: float, w: float) -> Pose:
 @chosen
 def calls(access: Access, node: str, service: str, kind: type, *requests: Any, repeat: int = 1) -> None:
     """Call a service of "bridge" or "controller" with each request, without waiting for one response after another."""
-    access.call(f"{access.node_name(node)}/{service}", kind, list(requests) * repeat)
+    access.call(node, service, kind, list(requests) * repeat)
 
 
 @chosen
@@ -191,7 +191,7 @@ def transitions(access: Access, node: str, *numbers: int) -> None:
     """Request lifecycle transitions by their ids, one after the other."""
     for number in numbers:
         request = ChangeState.Request(transition=Transition(id=number))
-        access.call(f"{access.node_name(node)}/change_state", ChangeState, [request], timeout=8.0)
+        access.call(node, "change_state", ChangeState, [request], timeout=8.0)
 
 
 def inject(kind: str, count: int = 100) -> Attack:
@@ -209,7 +209,7 @@ def inject(kind: str, count: int = 100) -> Attack:
 @chosen
 def foreign(access: Access, rate: float, duration: float, size: int | None = None) -> None:
     """Send `rate` datagrams a second from another port to the bridge's for `duration` [s]."""
-    client = access.rig.board.client()
+    client = access.rig.board.get("client")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         began, sent = time.monotonic(), 0
         while client and (elapsed := time.monotonic() - began) < duration:
@@ -218,19 +218,6 @@ def foreign(access: Access, rate: float, duration: float, size: int | None = Non
                     sender.sendto(access.rng.bytes(size or int(access.rng.integers(1, 60_000))), client)
                 sent += 1
             time.sleep(0.001)
-
-
-@chosen
-def replay(access: Access, duration: float = 2.0) -> None:
-    """Record the controller's targets, then publish them again, as a bag that is played back on a live robot."""
-    recorded: list[Any] = []
-    subscription = access.node.create_subscription(
-        JOINT_TRAJECTORY.kind, JOINT_TRAJECTORY.name, recorded.append, 10, raw=True
-    )
-    time.sleep(duration)
-    access.node.destroy_subscription(subscription)
-    if recorded:
-        publish(JOINT_TRAJECTORY, *(bytes(one) for one in recorded), duration=duration)(access)
 
 
 DOWN_AND_UP = [getattr(Transition, f"TRANSITION_{way}") for way in ("DEACTIVATE", "CLEANUP", "CONFIGURE", "ACTIVATE")]
@@ -271,7 +258,6 @@ ATTACKS = (
         JOINT_TRAJECTORY, off_pose(1.8), duration=1.0, period=0.055)),
     Attack("targets of 10 s ago", "topic", publish(JOINT_TRAJECTORY, off_pose(0.2, age=10.0), duration=0.5)),
     Attack("targets of 10 s ahead", "topic", publish(JOINT_TRAJECTORY, off_pose(0.2, age=-10.0), duration=0.5)),
-    Attack("targets replayed", "topic", replay()),
     Attack("flood of targets", "topic", publish(JOINT_TRAJECTORY, off_pose(0.5), duration=1.5, period=FLOOD)),
     # Gains, ownership, modes and faults: latched texts.
     damaged(JOINT_GAINS, String(data=uniform_gains(60.0, 2.0)), offered),

@@ -11,8 +11,9 @@ import signal
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -25,7 +26,7 @@ from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
 from unitree_lowlevel.codec import GEN33, MOTORS, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
-from unitree_lowlevel.fake_board.board import MILLISECONDS, CommandLog, FakeBoard
+from unitree_lowlevel.fake_board.board import CommandLog, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import BoardPhysics, JointPhysics
 from unitree_lowlevel.network import Address
@@ -63,9 +64,9 @@ class WireLog:
 
 
 class BoardProcess:
-    """The board of a robot called `robot`, with "mujoco" or "joints" (without weight) behind it; it starts immediately.
+    """The board of a robot called `robot`, in a process that starts immediately. Its other methods are those of Board.
 
-    restart: see FakeBoard.
+    physics: behind the board, "mujoco" or "joints" (without weight).
     """
 
     def __init__(self, robot: str, physics: str = "mujoco") -> None:
@@ -77,82 +78,28 @@ class BoardProcess:
         theirs.close()
         self.address: Address = self._connection.recv()
 
-    def __enter__(self) -> BoardProcess:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.stop()
-
     def stop(self) -> None:
         """End the process."""
         self._connection.close()
         self._process.join(5.0)
         self._process.kill()
 
-    def set_faults(self, faults: BoardFaults) -> None:
-        """Set the faults of board and line."""
-        self._call("set_faults", faults)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return a function that calls a method of Board in the process."""
 
-    def client(self) -> Address | None:
-        """Return the address to which states are sent."""
-        return self._call("get", "client")  # type: ignore[no-any-return]
+        def call(*arguments: Any) -> Any:
+            with self._lock:
+                self._connection.send((name, arguments))
+                result = self._connection.recv()
+            if isinstance(result, Exception):
+                raise result
+            return result
 
-    def take(self) -> WireLog:
-        """Return all commands and states since the last call."""
-        return self._call("take")  # type: ignore[no-any-return]
-
-    def time_lost(self) -> float:
-        """Return the seconds in which the board stood still because this machine was busy elsewhere."""
-        return self._call("get", "time_lost")  # type: ignore[no-any-return]
-
-    def restart(self) -> None:
-        self._call("restart")
-
-    def reset_body(self, start: StartPose = "lying") -> None:
-        """Put the robot where it started, "lying" or "on_back"."""
-        self._call("reset_body", start)
-
-    def tilt(self, tilted: bool) -> float | None:
-        """Start or stop reporting a tilted trunk; return when the first tilted state before this call left [s]."""
-        return self._call("tilt", tilted)  # type: ignore[no-any-return]
-
-    def inject(self, kind: str, count: int, seed: int) -> None:
-        """Send `count` datagrams of a kind from the board's own port: "old", "future", "corrupted", "not_finite",
-        "short", "long", "random".
-        """
-        self._call("inject", kind, count, seed)
-
-    def _call(self, name: str, *arguments: Any) -> Any:
-        with self._lock:
-            self._connection.send((name, arguments))
-            result = self._connection.recv()
-        if isinstance(result, Exception):
-            raise result
-        return result
+        return call
 
 
-class _ObservedPhysics:
-    """Keeps the measured states, and tilts them on request."""
-
-    def __init__(self, physics: BoardPhysics) -> None:
-        self.robot = physics.robot
-        self.sensed: deque[tuple[float, Array, Array]] = deque(maxlen=KEPT)
-        self.tilted = False
-        self.tilted_at: float | None = None
-        self.drive, self.block, self.advance = physics.drive, physics.block, physics.advance
-        self._physics = physics
-
-    def sense(self) -> dict[str, Array]:
-        sensed, now = self._physics.sense(), time.monotonic()
-        self.sensed.append((now, sensed["position"].copy(), sensed["velocity"].copy()))
-        if self.tilted:
-            self.tilted_at = self.tilted_at or now
-            sensed["orientation"] = np.array(TILTED)
-        return sensed
-
-
-class _Board(FakeBoard):
-    """The board in its process, with the methods that BoardProcess calls."""
+class Board(FakeBoard):
+    """The board in its process. It keeps the measured states, and tilts them on request."""
 
     def __init__(self, robot: Robot, physics: str) -> None:
         self._body: MotorDrivenRobot | None = None
@@ -160,29 +107,44 @@ class _Board(FakeBoard):
         if physics == "mujoco":
             self._body = MotorDrivenRobot(robot, named_terrain("flat"), timestep=PERIOD)
             behind = MujocoPhysics(self._body)
-        self._observed = _ObservedPhysics(behind)
-        super().__init__(GEN33, self._observed)
+        super().__init__(GEN33, behind)
         self.commands = CommandLog(keep=KEPT)
+        self._sensed: deque[tuple[float, Array, Array]] = deque(maxlen=KEPT)
+        self._tilted = False
+        self._tilted_at: float | None = None
+
+    def _state(self) -> LowState:
+        state, now = super()._state(), time.monotonic()
+        self._sensed.append((now, state.position.copy(), state.velocity.copy()))
+        if not self._tilted:
+            return state
+        self._tilted_at = self._tilted_at or now
+        return replace(state, orientation=np.array(TILTED))
 
     def get(self, name: str) -> Any:
+        """Return `client`, the address to which states are sent, or `time_lost`."""
         return getattr(self, name)
 
     def set_faults(self, faults: BoardFaults) -> None:
+        """Set the faults of board and line."""
         self.faults = faults
 
-    def reset_body(self, start: StartPose) -> None:
+    def reset_body(self, start: StartPose = "lying") -> None:
+        """Put the robot where it started, "lying" or "on_back"."""
         if self._body is not None:
             self._body.start = start
             self._body.reset()
 
     def tilt(self, tilted: bool) -> float | None:
-        before, self._observed.tilted, self._observed.tilted_at = self._observed.tilted_at, tilted, None
+        """Start or stop reporting a tilted trunk; return when the first tilted state before this call left [s]."""
+        before, self._tilted, self._tilted_at = self._tilted_at, tilted, None
         return before
 
     def take(self) -> WireLog:
-        sensed, commands, bad = list(self._observed.sensed), self.commands.recent, dict(self.commands.bad)
+        """Return all commands and states since the last call."""
+        sensed, commands, bad = list(self._sensed), self.commands.recent, dict(self.commands.bad)
         self.commands.reset()
-        self._observed.sensed.clear()
+        self._sensed.clear()
 
         def column(name: str) -> Array:
             return np.array([getattr(command, name) for _arrival, command in commands]).reshape(-1, MOTORS)
@@ -202,28 +164,26 @@ class _Board(FakeBoard):
         )
 
     def inject(self, kind: str, count: int, seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        for number in range(count if self.client else 0):
-            assert self.client is not None
-            self.send_raw(self._datagram(kind, number, rng), self.client)
+        """Send `count` datagrams of a kind from the board's own port to its client: "old", "future", "corrupted",
+        "not_finite", "short", "long", "random".
+        """
+        client, rng = self.client, np.random.default_rng(seed)
+        for number in range(count):
+            if client is not None:
+                with suppress(OSError):  # the client has gone
+                    self._socket.sendto(self._datagram(kind, number, rng), client)
 
     def _datagram(self, kind: str, number: int, rng: np.random.Generator) -> bytes:
         if kind == "random":
             return rng.bytes(int(rng.integers(1, 1500)))
-        sensors = self._observed.sense()
-        tick = int(self._cycles * PERIOD * MILLISECONDS)
+        state = self._state()
         if kind == "old":
-            tick -= 2000 - number
-            sensors["position"] = sensors["position"] + rng.uniform(-0.3, 0.3, MOTORS)
+            position = state.position + rng.uniform(-0.3, 0.3, MOTORS)
+            state = replace(state, tick=state.tick - 2000 + number, position=position)
         elif kind == "future":
-            tick += 100_000 + number
+            state = replace(state, tick=state.tick + 100_000 + number)
         elif kind == "not_finite":
-            sensors["velocity"][int(rng.integers(MOTORS))] = np.nan
-        mode, still = np.full(MOTORS, SERVO, dtype=np.uint8), bytes(40)
-        state = LowState(
-            mode=mode, temperature=np.full(MOTORS, 30.0), imu_temperature=30.0, tick=tick % 2**32, remote=still,
-            identity=(0, 0), **sensors,
-        )  # fmt: skip
+            state.velocity[int(rng.integers(MOTORS))] = np.nan
         datagram = bytearray(encode_state(GEN33, state))
         if kind == "corrupted":
             datagram[int(rng.integers(len(datagram)))] ^= 1 << int(rng.integers(8))
@@ -233,7 +193,7 @@ class _Board(FakeBoard):
 def _serve(connection: Connection, robot: str, physics: str) -> None:
     """Run the board until the other end of the connection is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    board = _Board(load_robot(robot), physics)
+    board = Board(load_robot(robot), physics)
     connection.send(board.address)
     with suppress(PermissionError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))

@@ -61,9 +61,11 @@ class FaultCase:
         return not any(outcome == TOLERATED or outcome.startswith("warning") for outcome in self.expected(mode))
 
 
-def _board(name: str, following: str, soft: str, deadline: float = 0.3, **faults: Any) -> FaultCase:
+def _board(
+    name: str, following: str, soft: str, deadline: float = 0.3, recovering: str = "", **faults: Any
+) -> FaultCase:
     """A fault of the board or of its line."""
-    return FaultCase(name, following, soft, deadline, BoardFaults(**faults))
+    return FaultCase(name, following, soft, deadline, BoardFaults(**faults), recovering=recovering)
 
 
 def _process_fault(name: str, process: str, begin: Callable[[Rig], Any], lasting: float, ends: str = "") -> FaultCase:
@@ -91,24 +93,24 @@ def _killed(process: str, ends: str) -> FaultCase:
     return _process_fault(f"{process} killed (-9)", process, lambda rig: rig.send(process, signal.SIGKILL), 0.5, ends)
 
 
-def _held_up(process: str, pause: float, period: float) -> FaultCase:
-    """A process that is stopped for `pause` [s] out of each `period` [s]."""
+def _late_io() -> FaultCase:
+    """An I/O process that is stopped for 18 ms out of each 20 ms."""
     ended = threading.Event()
 
     def run(number: int) -> None:
         while not ended.is_set():
             os.kill(number, signal.SIGSTOP)
-            time.sleep(pause)
+            time.sleep(0.018)
             os.kill(number, signal.SIGCONT)
-            time.sleep(period - pause)
+            time.sleep(0.002)
 
     def begin(rig: Rig) -> None:
         ended.clear()
-        threading.Thread(target=run, args=(rig.process_id(process),), daemon=True).start()
+        threading.Thread(target=run, args=(rig.process_id("io"),), daemon=True).start()
 
     def end(_rig: Rig) -> None:
         ended.set()
-        time.sleep(period)
+        time.sleep(0.02)
 
     return FaultCase("I/O process gets 2 ms in 20", "trip loop_late", TOLERATED, 2.0, begin=begin, end=end)
 
@@ -116,6 +118,8 @@ def _held_up(process: str, pause: float, period: float) -> FaultCase:
 _POSITION = "trip joint_position | trip joint_error | trip joint_velocity | trip velocity_mismatch"
 _FROZEN = f"trip frozen_state | trip velocity_mismatch | {CONTROLLER_FAULT}"
 _FAST = "trip joint_velocity | trip motor_power | trip velocity_mismatch"
+_STOP = "trip emergency_stop"
+_LOST = f"{TOLERATED} | warning remote_lost"
 _ODD_VELOCITY = f"{TOLERATED} | warning velocity_mismatch"
 # An error of less than max_joint_error is a leg that works hard; standing, there is none at all.
 _BLOCKED = f"trip joint_error | trip joint_torque | trip tilt | {CONTROLLER_FAULT} | {TOLERATED}"
@@ -148,49 +152,28 @@ CASES = (
     _board("joint offset 1.2 rad", _POSITION, "warning joint_position", deadline=0.5, joint_offset=1.2),
     _board("velocity spikes in 2 %", TOLERATED, TOLERATED, velocity_spike=30.0, spike_share=0.02),
     _board("velocity 40 rad/s", _FAST, _ODD_VELOCITY, 0.5, velocity_spike=40.0),
-    _board(
-        "velocity 8 rad/s off, positions unchanged", "trip velocity_mismatch", _ODD_VELOCITY, 0.6, velocity_spike=8.0
-    ),
+    _board("velocity 8 rad/s, positions unchanged", "trip velocity_mismatch", _ODD_VELOCITY, 0.6, velocity_spike=8.0),
     _board("torque +40 Nm", "trip joint_torque | trip motor_power", TOLERATED, 1.0, torque_offset=40.0),
     _board("power 2000 W", "trip motor_power", TOLERATED, 0.5, power=2000.0),
     _board("motors at 70 C", "warning temperature", "warning temperature", temperature=70.0),
     _board("motors at 90 C", "trip temperature", "trip temperature", temperature=90.0),
-    replace(
-        _board("trunk turns at 5 rad/s", "trip fall_rate", f"{TOLERATED} | warning fall_rate", 0.4, spin=5.0),
-        recovering=_TURNS_OVER,
-    ),
-    replace(_board("tilt 1.2 rad", "trip tilt", "warning tilt", tilt=(1.2, 0.0)), recovering=_TURNS_OVER),
+    _board("trunk turns at 5 rad/s", "trip fall_rate", f"{TOLERATED} | warning fall_rate", 0.4, _TURNS_OVER, spin=5.0),
+    _board("tilt 1.2 rad", "trip tilt", "warning tilt", recovering=_TURNS_OVER, tilt=(1.2, 0.0)),
     _board("dead motor FR_calf_joint", "trip servo_lost", TOLERATED, dead_motor="FR_calf_joint"),
     _board("blocked FR_calf_joint", _BLOCKED, TOLERATED, 2.5, blocked_joint="FR_calf_joint"),
     # An operator.
     _board("B on the remote", "trip remote_stop", "trip remote_stop", remote=RemoteState(buttons=frozenset({"B"}))),
-    _board(
-        "remote frozen, stick held",
-        "warning remote_lost",
-        f"{TOLERATED} | warning remote_lost",
-        remote=RemoteState(ly=0.5),
-        remote_frozen=True,
-    ),
+    _board("remote frozen, stick held", "warning remote_lost", _LOST, remote=RemoteState(ly=0.5), remote_frozen=True),
     # Whole programs and ROS. Programs that exited are started again by the recovery.
     FaultCase("board restarts", TOLERATED, TOLERATED, begin=lambda rig: rig.board.restart()),
-    FaultCase(
-        "bridge's emergency_stop",
-        "trip emergency_stop",
-        "trip emergency_stop",
-        deadline=0.5,
-        begin=lambda rig: rig.client.emergency_stop(f"{rig.robot.name}_bridge"),
-    ),
+    FaultCase("bridge's emergency_stop", _STOP, _STOP, 0.5, begin=lambda rig: rig.client.emergency_stop(rig.bridge)),
     _killed("controller", ends="controller"),
     _killed("bridge", ends="bridge"),
     _killed("io", ends="bridge"),
     _stopped("controller", 0.5),
     *(_stopped(process, duration) for process in ("bridge", "io") for duration in (0.5, 3.0)),
-    _held_up("io", 0.018, 0.02),
-    replace(
-        _stopped("controller", 0.15),
-        name="controller late by 0.15 s",
-        controller_fault=True,
-    ),
+    _late_io(),
+    replace(_stopped("controller", 0.15), name="controller late by 0.15 s", controller_fault=True),
     FaultCase(
         "bridge ended (SIGTERM)",
         DAMPED,

@@ -22,10 +22,9 @@ import numpy as np
 from common import table
 from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLERATED, FaultCase
 from fault_rig import Events, FaultRig
-from ros_harness import own_domain
 from wire_oracle import WireOracle
 
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.robot import load_robot
 
 SLACK = 0.15  # [s] that this computer may add to a deadline when both its cores are taken
 TOLERATED_TIME = 1.4  # [s] for which a fault that needs no reaction is observed
@@ -37,8 +36,6 @@ LONGEST_SILENCE = 0.1  # [s] on the wire
 LOOK = 0.01  # [s] between two looks at the wire
 DISTURBED = 0.05  # [s] between two commands
 ATTEMPTS = 3
-NOT_TRIED = "not tried"
-MOST_NOT_TRIED = 3  # cells in a row: the programs do not start any more
 PAGE = Path(__file__).with_name("fault_page.md")
 GROUPS = {  # columns of the page: modes with a like outcome
     "standing up to lying down": ("standing_up", "standing", "walking", "lying_down"),
@@ -117,7 +114,7 @@ def run_cell(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
             rig.prepare(mode)
             cell = _measured(rig, case, mode)
         except (TimeoutError, AssertionError) as error:  # of a program that does not start, respond or recover
-            cell = Cell(case.name, mode, NOT_TRIED, problems=(str(error),))
+            cell = Cell(case.name, mode, "not tried", problems=(str(error),))
         cell = replace(cell, attempts=attempt + 1)
         if not cell.problems or (cell.violated and not cell.disturbed):
             break
@@ -258,30 +255,21 @@ def main() -> int:
     parser.add_argument("--modes", default=",".join(MODES), help="only these modes, separated by commas")
     parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
-    robots: dict[str, list[Cell]] = {}
-    for name in options.robot.split(","):
-        robots[name] = run_robot(load_robot(name), options, robots)
-    print(report(robots))
-    return int(any(cell.problems for cells in robots.values() for cell in cells))
-
-
-def run_robot(robot: Robot, options: argparse.Namespace, done: dict[str, list[Cell]]) -> list[Cell]:
-    """Measure the chosen cells of one robot; the page is written after each cell, with the robots that are done."""
     parts = options.faults.lower().split(",")
     cases = [case for case in CASES if any(part in case.name.lower() for part in parts)]
     chosen = [(case, mode) for case in cases for mode in MODES if mode in options.modes.split(",")]
-    path = Path(tempfile.gettempdir()) / f"fault_matrix_{robot.name}.log"
-    print(f"{robot.name}: {len(chosen)} cells; the output of bridge and controller is in {path}", file=sys.stderr)
-    cells: list[Cell] = []
-    with path.open("w") as log, own_domain() as domain, FaultRig(robot, domain, log) as rig:
-        for case, mode in chosen:
-            cells.append(run_cell(rig, case, mode))
-            if options.markdown:
-                options.markdown.write_text(report({**done, robot.name: cells}))
-            print(f"{case.name:<30} {mode:<12} {cells[-1].short}", file=sys.stderr, flush=True)
-            if [cell.outcome for cell in cells[-MOST_NOT_TRIED:]] == [NOT_TRIED] * MOST_NOT_TRIED:
-                break
-    return cells
+    robots: dict[str, list[Cell]] = {name: [] for name in options.robot.split(",")}
+    for name, cells in robots.items():
+        path = Path(tempfile.gettempdir()) / f"fault_matrix_{name}.log"
+        print(f"{name}: {len(chosen)} cells; the output of bridge and controller is in {path}", file=sys.stderr)
+        with path.open("w") as log, FaultRig(load_robot(name), log) as rig:
+            for case, mode in chosen:
+                cells.append(run_cell(rig, case, mode))
+                print(f"{case.name:<30} {mode:<12} {cells[-1].short}", file=sys.stderr, flush=True)
+                if options.markdown:
+                    options.markdown.write_text(report(robots))
+    print(report(robots))
+    return int(any(cell.problems for cells in robots.values() for cell in cells))
 
 
 if __name__ == "__main__":

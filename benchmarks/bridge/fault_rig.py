@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -16,18 +16,17 @@ from board_process import BoardProcess
 from common import START_TIMEOUT
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
-from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
+from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, own_domain, ros_arguments
 from std_msgs.msg import String
 
 from fcnet_core.model_file import load_model, shipped_model
-from fcnet_core.names import CONTROLLER, DIAGNOSTICS, MODE, ROBOT_FAULT
+from fcnet_core.names import CONTROLLER
 from fcnet_core.robot import Robot
 from fcnet_ros.targets import Gains
-from fcnet_ros.topics import JOINT_GAINS, LATCHED
+from fcnet_ros.topics import DIAGNOSTICS, JOINT_GAINS, MODE, ROBOT_FAULT
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 IO_PROCESS = "unitree_lowlevel.io_process"  # in the command line of the bridge's child that drives the motors
-WALKING_SPEED = 0.3  # [m/s]
 LOSS_PERIOD = 1.0  # [s] over which the bridge counts lost packets
 ATTEMPTS = 20
 _STAND = ("stand_up", "standing", 0.3)
@@ -57,36 +56,50 @@ class Events:
 
 
 class FaultRig:
-    """Bridge and controller in front of a `board`, which can be brought into any mode; `client` sees and commands them.
+    """The robot's bridge and controller in front of a `board`, which can be brought into any mode; `client` sees and
+    commands them.
 
-    physics: see BoardProcess. log: receives the output of bridge and controller. events: since they were last replaced.
-    gains: publishes joint_gains.
+    log: receives the output of bridge and controller. physics: see BoardProcess. params_file: of bridge and controller.
+    speed [m/s]: forward while walking. control: further parameters of the controller. domain: of ROS. bridge: its node.
+    events: since they were last replaced. gains: publishes joint_gains.
     """
 
-    def __init__(self, robot: Robot, domain: int, log: TextIO, physics: str = "mujoco") -> None:
-        self.robot = robot
-        card = load_model(shipped_model(robot.name)).card
-        kp, kd = card.interface.stiffness.tolist(), card.interface.damping.tolist()
+    def __init__(
+        self,
+        robot: Robot,
+        log: TextIO | None,
+        physics: str = "mujoco",
+        params_file: str = "",
+        speed: float = 0.3,
+        **control: object,
+    ) -> None:
+        self.robot, self.bridge = robot, f"{robot.name}_bridge"
+        interface = load_model(shipped_model(robot.name)).card.interface
+        kp, kd = interface.stiffness.tolist(), interface.damping.tolist()
         self.allowed_stiffness = min(max(kp), robot.safety.max_kp)  # [Nm/rad] that any joint may get
-        self._policy_gains = Gains.of_joints(card.interface.joints, kp, kd).text()
+        self._policy_gains = Gains.of_joints(interface.joints, kp, kd).text()
+        self._speed, self._log = speed, log
+        self._stack = ExitStack()
+        self.domain = self._stack.enter_context(own_domain())
         self.board = BoardProcess(robot.name, physics)
-        self.events = Events()
+        self._stack.callback(self.board.stop)
         host, port = self.board.address
         network = {"network.target": host, "network.port": port, "network.local_port": 0}
         of_bridge = ros_arguments(**network, auto_start=True, allow_recovery=True)
-        of_controller = ros_arguments(robot=robot.name, auto_activate=True)
+        of_controller = ros_arguments(robot=robot.name, auto_activate=True, **control)
+        common = ["--params-file", params_file] if params_file else []
         self._commands = {
-            "bridge": ["ros2", "run", f"{robot.name}_bridge", "bridge", *of_bridge],
-            "controller": ["ros2", "run", "fcnet_controller", "controller", *of_controller],
+            "bridge": ["ros2", "run", self.bridge, "bridge", *of_bridge, *common],
+            "controller": ["ros2", "run", "fcnet_controller", "controller", *of_controller, *common],
         }
         self._processes: dict[str, Process] = {}
-        self._domain, self._log = domain, log
         self._health: dict[str, str] = {}  # the bridge's newest diagnostics
-        self.client = Client(domain, "fault_matrix")
+        self.events = Events()
+        self.client = self._stack.enter_context(Client(self.domain, "fault_rig"))
         self.gains = JOINT_GAINS.publisher(self.client.node)
-        self.client.subscribe(String, MODE.of(CONTROLLER).name, self._take_mode, LATCHED)
-        self.client.subscribe(String, ROBOT_FAULT.name, self._take_fault, LATCHED)
-        self.client.subscribe(DiagnosticArray, DIAGNOSTICS.name, self._take_health, 10)
+        MODE.of(CONTROLLER).subscribe(self.client.node, self._take_mode)
+        ROBOT_FAULT.subscribe(self.client.node, self._take_fault)
+        DIAGNOSTICS.subscribe(self.client.node, self._take_health)
         self._closing = threading.Event()
         self._driver = threading.Thread(target=self._drive, daemon=True)
 
@@ -104,15 +117,21 @@ class FaultRig:
             self.end(name)
         self._closing.set()
         self._driver.join()
-        self.client.close()
-        self.board.stop()
+        self._stack.close()
 
     def bring_up(self) -> None:
         """End all faults of board and line, start programs that are not running, and wait until they are ready."""
         self.board.set_faults(BoardFaults())
-        for name in self._commands:
-            if not self.alive(name):
-                self._start(name)
+        for name, command in self._commands.items():
+            if self.alive(name):
+                continue
+            if name in self._processes:
+                self._processes[name].clean_up()
+            if name == "bridge":
+                self._health, self.client.fault = {}, None
+            else:
+                self.client.mode = ""
+            self._processes[name] = Process(command, self.domain, echo=self._log)
         self.client.until(
             lambda: self._health.get("driver_mode", "waiting") != "waiting" and self.client.mode,
             "a ready bridge and controller",
@@ -120,18 +139,14 @@ class FaultRig:
         )
 
     def send(self, name: str, number: signal.Signals) -> None:
-        """Send a signal to one process: "bridge" (which has the node), "io" (which drives the motors) or "controller".
-
-        A bridge that drives the motors itself is both "bridge" and "io".
-        """
+        """Send a signal to "bridge" (which has the node), "io" (which drives the motors) or "controller"."""
         os.kill(self.process_id(name), number)
 
     def process_id(self, name: str) -> int:
         """Return the id of the process called "bridge", "io" or "controller"."""
-        if name != "io":
-            return self._processes[name].process.pid
-        bridge = self._processes["bridge"]
-        return next((number for number, line in bridge.survivors().items() if IO_PROCESS in line), bridge.process.pid)
+        program = self._processes["bridge" if name == "io" else name]
+        io = (number for number, line in program.survivors().items() if name == "io" and IO_PROCESS in line)
+        return next(io, program.process.pid)
 
     def alive(self, name: str) -> bool:
         """Return whether "bridge" or "controller" runs."""
@@ -152,15 +167,6 @@ class FaultRig:
         """Offer the policy's gains, as the controller does when it begins."""
         self.gains.publish(String(data=self._policy_gains))
 
-    def _start(self, name: str) -> None:
-        if name in self._processes:
-            self._processes[name].clean_up()
-        if name == "bridge":
-            self._health, self.client.fault = {}, None
-        else:
-            self.client.mode = ""
-        self._processes[name] = Process(self._commands[name], self._domain, echo=self._log)
-
     def prepare(self, mode: str, timeout: float = TIMEOUT) -> None:
         """Bring a healthy robot into a mode of the controller, from lying on its belly, or on its back to recover.
 
@@ -180,7 +186,7 @@ class FaultRig:
         self.bring_up()
         while client.fault or client.mode != "passive":
             if client.fault:
-                client.call(f"{self.robot.name}_bridge/reset")
+                client.call(f"{self.bridge}/reset")
             elif client.mode:  # perhaps a text of another publisher: the controller may be in fault already
                 if client.mode != "fault":
                     client.emergency_stop("controller")
@@ -198,7 +204,7 @@ class FaultRig:
             if service == "emergency_stop":
                 client.emergency_stop("controller")
             else:  # recovery needs the bridge's permission
-                nodes = [f"{self.robot.name}_bridge", "controller"] if service == "recover" else ["controller"]
+                nodes = [self.bridge, "controller"] if service == "recover" else ["controller"]
                 if not all(client.call(f"{node}/{service}").success for node in nodes):
                     raise ModeNotReachedError
             # A fault on the way, as on a busy computer, ends the attempt.
@@ -227,7 +233,7 @@ class FaultRig:
     def _drive(self) -> None:
         """Publish cmd_vel while walking."""
         forward = Twist()
-        forward.linear.x = WALKING_SPEED
+        forward.linear.x = self._speed
         while not self._closing.wait(COMMAND_PERIOD):
             if self.client.mode == "walking":
                 self.client.velocity.publish(forward)

@@ -1,10 +1,10 @@
-"""Walks a simulated robot for an hour behind its bridge, with recording and monitor, and counts falls and faults.
+"""Walks a simulated robot for an hour behind its bridge, with recording and monitor, and looks for falls and faults.
 
 `ros2 launch ... backend:=desk record:=true monitor:=true`, driven by cmd_vel in wide curves: falls, faults, cycles that
 were missed by a whole period, and how much each process's memory grows after a warm-up. Where SCHED_FIFO is permitted,
-the board that is simulated on the same computer gets it: a real one shares no processor with the bridge. After a fault
-the robot is reset as an operator would, and walks on. Run it in a shell after `. env.sh`, on an otherwise idle machine;
-the bag takes about 4 GB an hour in TMPDIR and is removed at the end:
+the board that is simulated on the same computer gets it: a real one shares no processor with the bridge. A fault ends
+the walk. Run it in a shell after `. env.sh`, on an otherwise idle machine; the bag takes about 4 GB an hour in TMPDIR
+and is removed at the end:
     python benchmarks/bridge/soak.py [--duration 3600] [--robot aliengo] [--params-file config/bridges/real_time.yaml]
 Exit code 1: a fall, a fault, a process that exited or that grew by MOST_GROWTH.
 """
@@ -19,20 +19,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
-from common import START_TIMEOUT, drive_curves, resume, table
+from common import START_TIMEOUT, drive_curves, table
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
-from ros_harness import Client, Process, own_domain
-from std_msgs.msg import String
+from ros_harness import Client, Process, launch_command, own_domain
 
-from fcnet_core.names import CONTROLLER
-from fcnet_ros.topics import DIAGNOSTICS, MODE, ODOM
+from fcnet_ros.topics import DIAGNOSTICS, ODOM
 
 WARM_UP = 300.0  # [s] of walking, at most a quarter of the duration; buffers reach their sizes
 FALLEN = 0.5  # cosine of the trunk's tilt
 MISSES = ("deadline_misses", "io_misses")  # counters of controller and bridge
-BRING_BACK = 60.0  # [s]
 MOST_GROWTH = 5.0  # [MB]
 PRIORITY = 60  # SCHED_FIFO of the board, above the bridge's 40
 NAMES = {  # in command lines, the first that fits
@@ -51,46 +47,6 @@ processors at the end: {load:.1f}.
 
 {grown}
 """
-
-
-class Observer:
-    """Counts `falls`, `faults`, `odometry` messages and, by counter, `misses`; `least_rate` at the wire [Hz]."""
-
-    def __init__(self, client: Client) -> None:
-        self.begin()
-        self.odometry = 0
-        self._counters: dict[str, int] = {}  # of the last diagnostics
-        self._upright = True
-        ODOM.subscribe(client.node, self._take_odometry)
-        DIAGNOSTICS.subscribe(client.node, self._take_health)
-        MODE.of(CONTROLLER).subscribe(client.node, self._take_mode)
-
-    def begin(self) -> None:
-        """Reset the counts."""
-        self.falls = self.faults = 0
-        self.misses = dict.fromkeys(MISSES, 0)
-        self.least_rate = np.inf
-
-    def _take_odometry(self, message: Odometry) -> None:
-        attitude = message.pose.pose.orientation
-        upright = 1.0 - 2.0 * (attitude.x**2 + attitude.y**2) > FALLEN
-        self.falls += self._upright and not upright
-        self._upright = upright
-        self.odometry += 1
-
-    def _take_health(self, message: DiagnosticArray) -> None:
-        for status in message.status:
-            values = {pair.key: pair.value for pair in status.values}
-            for name in set(MISSES) & values.keys():
-                count = int(values[name])
-                self.misses[name] += max(0, count - self._counters.get(name, count))
-                self._counters[name] = count
-            if rate := values.get("io_rate_hz"):
-                self.least_rate = min(float(rate), self.least_rate)
-
-    def _take_mode(self, message: String) -> None:
-        if message.data == "fault":
-            self.faults += 1
 
 
 def memory(launch: Process) -> dict[str, float]:
@@ -122,40 +78,51 @@ def give_priority(launch: Process, part: str) -> bool:
 
 def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> tuple[str, bool]:
     """Walk for `duration` [s] after a warm-up; return the page, and whether no fall, fault, exit or growth was seen."""
-    command = [
-        "ros2", "launch", "fcnet_controller", f"{robot}.launch.py", "backend:=desk", "record:=true",
-        f"bag:={folder / 'bag'}", "monitor:=true", "monitor_port:=0",
-        *([f"params_file:={params_file}"] if params_file else []),
-    ]  # fmt: skip
+    given = {"params_file": params_file} if params_file else {}
+    command = launch_command(
+        f"{robot}.launch.py", backend="desk", record="true", bag=folder / "bag", monitor="true", monitor_port=0, **given
+    )
     warm_up = min(WARM_UP, 0.25 * duration)
+    upright: list[float] = []  # cosine of the trunk's tilt
+    rates: list[float] = []  # [Hz] at the wire
+
+    def take_odometry(message: Odometry) -> None:
+        attitude = message.pose.pose.orientation
+        upright.append(1.0 - 2.0 * (attitude.x**2 + attitude.y**2))
+
+    def take_health(message: DiagnosticArray) -> None:
+        pairs = (pair for status in message.status for pair in status.values)
+        rates.extend(float(pair.value) for pair in pairs if pair.key == "io_rate_hz" and pair.value)
+
     with (
         (Path(tempfile.gettempdir()) / f"soak_{robot}.log").open("w") as log,
         own_domain() as domain,
         Client(domain, "soak") as client,
         Process(command, domain, echo=log) as launch,
     ):
-        seen = Observer(client)
+        ODOM.subscribe(client.node, take_odometry)
+        DIAGNOSTICS.subscribe(client.node, take_health)
         client.until_mode("walking", START_TIMEOUT)
         preferred = give_priority(launch, "mujoco_board")
         drive_curves(client, warm_up)
-        seen.begin()
+        rates.clear()
+        before = {name: int(client.health[name]) for name in MISSES}
         sizes = [memory(launch)]
         began = time.monotonic()
-        while (left := began + duration - time.monotonic()) > 0.0 and launch.alive:
+        while (left := began + duration - time.monotonic()) > 0.0 and launch.alive and client.mode != "fault":
             drive_curves(client, min(left, 30.0))
-            if client.mode == "fault":
-                resume(client, robot, BRING_BACK)
             sizes.append(memory(launch))
-        if not seen.odometry:
-            raise RuntimeError("no odometry arrived: falls could not be seen")
+        walked, fault = time.monotonic() - began, client.mode == "fault"
+        misses = [str(int(client.health[name]) - before[name]) for name in MISSES]
     first, last = sizes[0], sizes[-1]
     exited, growth = first.keys() - last.keys(), {name: size - first.get(name, 0.0) for name, size in last.items()}
+    fallen = min(upright) < FALLEN
     rows = [
-        ["falls", str(seen.falls)],
-        ["faults", str(seen.faults)],
-        ["cycles missed by a whole period, controller", str(seen.misses[MISSES[0]])],
-        ["cycles missed by a whole period, bridge", str(seen.misses[MISSES[1]])],
-        ["minimum rate over any 1 s at the wire [Hz]", f"{seen.least_rate:.1f}"],
+        ["fall", "yes" if fallen else "no"],
+        ["fault", client.health.get("fault", "yes") if fault else "no"],
+        ["cycles missed by a whole period, controller", misses[0]],
+        ["cycles missed by a whole period, bridge", misses[1]],
+        ["minimum rate over any 1 s at the wire [Hz]", f"{min(rates):.1f}"],
         ["processes that ended", ", ".join(sorted(exited)) or "0"],
     ]
     processes = [
@@ -165,7 +132,7 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
     columns = ["memory (proportional set size) [MB] of", "at the end", "max", "growth after the warm-up"]
     page = PAGE.format(
         robot=robot,
-        walked=time.monotonic() - began,
+        walked=walked,
         warm_up=warm_up,
         recorded=sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6,
         board="had" if preferred else "was refused",
@@ -175,7 +142,7 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
         seen=table(["", "measured"], rows),
         grown=table(columns, processes),
     )
-    return page, not (seen.falls or seen.faults or exited) and max(growth.values()) < MOST_GROWTH
+    return page, not (fallen or fault or exited) and max(growth.values()) < MOST_GROWTH
 
 
 def main() -> int:

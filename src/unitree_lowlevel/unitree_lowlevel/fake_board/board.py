@@ -10,7 +10,6 @@ import threading
 import time
 from collections import Counter, deque
 from dataclasses import replace
-from types import TracebackType
 
 import numpy as np
 
@@ -41,7 +40,6 @@ from unitree_lowlevel.transport import LONGEST_DATAGRAM
 MILLISECONDS = 1000.0  # ticks per second; the unit of real boards is unknown
 REMOTE_CYCLES = 10  # between two frames of the remote
 AMBIENT = 30.0  # [deg C] of motors and IMU
-HISTORY = 60_000  # stored arrivals of commands, two minutes at 500 Hz
 SO_TIMESTAMPNS = 35  # of Linux; Python does not name it
 _KERNEL_TIME = struct.Struct("@qq")  # [s], [ns] of the day
 _WITHOUT_TORQUE = LowCommand(np.full(MOTORS, OFF, dtype=np.uint8), *np.zeros((5, MOTORS)))
@@ -67,12 +65,12 @@ class CommandLog:
     """Counts and history of the datagrams received by the board's socket, before faults of the line.
 
     Times are from time.monotonic() [s]. A joint is stiff if its command has a position and stiffness; a command is
-    stiff if any joint is. Any thread may read the log.
+    stiff if any joint is. Any thread may read the log. keep: number of commands in the history.
     """
 
-    def __init__(self, keep: int = 5000) -> None:
+    def __init__(self, keep: int = 10_000) -> None:
         self._lock = threading.Lock()
-        self._keep = keep
+        self._history: deque[tuple[float, LowCommand, bool]] = deque(maxlen=keep)  # arrival, command, stiff
         self.reset()
 
     def reset(self) -> None:
@@ -81,8 +79,7 @@ class CommandLog:
             self.count = 0  # good commands
             self.bad: Counter[str] = Counter()  # rejected datagrams by the kind of their WireError
             self.last: LowCommand | None = None
-            self._history: deque[tuple[float, bool]] = deque(maxlen=HISTORY)  # arrival, stiff
-            self._commands: deque[tuple[float, LowCommand]] = deque(maxlen=self._keep)
+            self._history.clear()
 
     def record(self, command: LowCommand, arrival: float) -> None:
         """Add a valid command."""
@@ -90,43 +87,30 @@ class CommandLog:
         with self._lock:
             self.count += 1
             self.last = command
-            self._history.append((arrival, bool(stiff.any())))
-            self._commands.append((arrival, command))
+            self._history.append((arrival, command, bool(stiff.any())))
 
-    def record_bad(self, kind: str) -> None:
-        """Add a rejected datagram."""
+    def _recorded(self) -> list[tuple[float, LowCommand, bool]]:
         with self._lock:
-            self.bad[kind] += 1
-
-    @property
-    def last_arrival(self) -> float | None:
-        """Arrival of the last valid command, None without any."""
-        with self._lock:
-            return self._history[-1][0] if self._history else None
-
-    @property
-    def arrivals(self) -> Array:
-        """Arrivals of the last HISTORY valid commands, oldest first."""
-        with self._lock:
-            return np.array([arrival for arrival, _stiff in self._history])
+            return list(self._history)
 
     @property
     def recent(self) -> list[tuple[float, LowCommand]]:
         """The last `keep` valid commands with their arrivals, oldest first."""
-        with self._lock:
-            return list(self._commands)
+        return [(arrival, command) for arrival, command, _stiff in self._recorded()]
+
+    @property
+    def arrivals(self) -> Array:
+        """Arrivals of the last `keep` valid commands, oldest first."""
+        return np.array([arrival for arrival, _command, _stiff in self._recorded()])
+
+    @property
+    def last_arrival(self) -> float | None:
+        """Arrival of the last valid command, None without any."""
+        return self._history[-1][0] if self._history else None
 
     def last_stiff(self) -> float | None:
         """Return the arrival of the last stiff command, None without any."""
-        with self._lock:
-            return next((arrival for arrival, stiff in reversed(self._history) if stiff), None)
-
-
-def _board_socket(address: Address) -> socket.socket:
-    """Return a socket with kernel timestamps of received datagrams, independent of when this process reads them."""
-    bound = bound_socket(address[1], address[0])
-    bound.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    return bound
+        return next((arrival for arrival, _command, stiff in reversed(self._recorded()) if stiff), None)
 
 
 def _arrival(ancillary: list[tuple[int, int, bytes]]) -> float:
@@ -178,14 +162,16 @@ class FakeBoard:
         self._distortion = StateDistortion(physics.robot, seed)
         self._arriving: Channel[tuple[LowCommand, Address]] = Channel(seed + 1)
         self._departing: Channel[tuple[bytes, Address]] = Channel(seed + 3)
-        self._socket = _board_socket(address)
+        self._socket = bound_socket(address[1], address[0])
+        # The time of arrival in the kernel does not depend on when this process reads a datagram.
+        self._socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self._foreign = bound_socket(0, address[0])  # the source of another program's datagrams
         self._pacer: Pacer | None = None  # time starts with the first cycle
         self._stopping = False  # no lock: a signal handler sets it
         self._thread: threading.Thread | None = None
         self._failure: BaseException | None = None
         self._restart = False
-        self._release()
+        self._drive(_WITHOUT_TORQUE)
 
     @property
     def address(self) -> Address:
@@ -205,10 +191,6 @@ class FakeBoard:
     def restart(self) -> None:
         """Restart as after a power cycle: time at 0, no command, no client."""
         self._restart = True
-
-    def send_raw(self, datagram: bytes, client: Address) -> None:
-        """Send any datagram from the board's port, without the faults of the line."""
-        _send(self._socket, datagram, client)
 
     def start(self) -> None:
         """Run in its own thread until `stop`."""
@@ -242,7 +224,7 @@ class FakeBoard:
         self._receive(time.monotonic())
         if self._restart:
             self._restart, self._cycles, self.client = False, 0, None
-            self._release()
+            self._drive(_WITHOUT_TORQUE)
         self._apply_faults()
         self._physics.advance(PERIOD)
         self._cycles += 1
@@ -255,9 +237,7 @@ class FakeBoard:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
     def _run_keeping_failure(self) -> None:
@@ -289,7 +269,7 @@ class FakeBoard:
             try:
                 command = decode_command(self.generation, datagram)
             except WireError as error:
-                self.commands.record_bad(error.kind)
+                self.commands.bad[error.kind] += 1
                 continue
             self.commands.record(command, _arrival(ancillary))
             self._arriving.put((command, client), now, self.faults)
@@ -306,10 +286,6 @@ class FakeBoard:
         self._mode = command.mode
         self._physics.drive(*motor_terms(command))
 
-    def _release(self) -> None:
-        """Remove the torque of all motors."""
-        self._drive(_WITHOUT_TORQUE)
-
     def _apply_faults(self) -> None:
         blocked = self.faults.blocked_joint
         if blocked != self._blocked:
@@ -317,22 +293,27 @@ class FakeBoard:
             self._physics.block(None if blocked is None else JOINTS.index(blocked))
         timeout = self._command_timeout
         if timeout is not None and time.monotonic() - self._command_time > timeout:
-            self._release()
+            self._drive(_WITHOUT_TORQUE)
+
+    def _state(self) -> LowState:
+        """Return the state before faults, with a frame number in undocumented bytes of the remote: they change while
+        the remote is on.
+        """
+        return LowState(
+            mode=self._mode,
+            temperature=np.full(MOTORS, AMBIENT),
+            imu_temperature=AMBIENT,
+            tick=int(self._cycles * PERIOD * MILLISECONDS) % 2**32,
+            remote=encode_remote(self.faults.remote)[:-4] + (self._cycles // REMOTE_CYCLES).to_bytes(4, "little"),
+            identity=(0, 0),
+            **self._physics.sense(),
+        )
 
     def _send_state(self, now: float) -> None:
         """Put a state into the line, which `_deliver` empties, and send a foreign one if that fault is set."""
         if self.client is None:
             return
-        faults, sensors = self.faults, self._physics.sense()
-        state = LowState(
-            mode=self._mode,
-            temperature=np.full(MOTORS, AMBIENT),
-            imu_temperature=AMBIENT,
-            tick=int(self._cycles * PERIOD * MILLISECONDS) % 2**32,
-            remote=self._remote_frame(),
-            identity=(0, 0),
-            **sensors,
-        )
+        faults, state = self.faults, self._state()
         if faults.foreign_source:  # plausible: other joint positions, and later than the board's own
             foreign = replace(state, position=state.position + 0.1, tick=(state.tick + 1000) % 2**32)
             _send(self._foreign, encode_state(self.generation, foreign), self.client)
@@ -345,10 +326,6 @@ class FakeBoard:
             datagram[self._rng.integers(len(datagram))] ^= 1 << int(self._rng.integers(8))
         self._departing.put((bytes(datagram), self.client), now, faults)
         self.states_sent += 1
-
-    def _remote_frame(self) -> bytes:
-        """Return the remote's bytes, with a frame number in undocumented ones: they change while the remote is on."""
-        return encode_remote(self.faults.remote)[:-4] + (self._cycles // REMOTE_CYCLES).to_bytes(4, "little")
 
     def _deliver(self, now: float) -> None:
         """Send the states that leave the line by time `now`."""

@@ -32,6 +32,12 @@ class ValueKind(NamedTuple):
     convert: Callable[..., Any] = float
 
 
+def _deflection(stick: str, value: str) -> dict[str, float]:
+    if stick not in STICKS or not -1.0 <= float(value) <= 1.0:
+        raise ValueError
+    return {stick: float(value)}
+
+
 SWITCH = ValueKind("on or off", lambda value: True, {"on": True, "off": False}.__getitem__)
 SHARE = ValueKind("a fraction, from 0 to 1", lambda value: 0.0 <= value <= 1.0)
 AMOUNT = ValueKind("a number of zero or more", lambda value: 0.0 <= value < math.inf)
@@ -43,6 +49,7 @@ ANGLES = ValueKind(
     lambda roll, pitch: (float(roll), float(pitch)),
 )
 JOINT = ValueKind(f"one of {', '.join(JOINTS)}", JOINTS.__contains__, str)
+STICK = ValueKind(f"one of {' '.join(STICKS)} and a number from -1 to 1", lambda value: True, _deflection)
 
 
 def _fault(default: Any, kind: ValueKind, meaning: str) -> Any:
@@ -106,7 +113,7 @@ class BoardFaults:
 
 def fault_fields() -> list[Field[Any]]:
     """Return the fields of all faults except the remote. Their metadata has "kind", a ValueKind, and "help"."""
-    return [one for one in fields(BoardFaults) if one.name != "remote"]
+    return [one for one in fields(BoardFaults) if one.metadata]
 
 
 NONE = BoardFaults()
@@ -117,43 +124,25 @@ def changed_faults(faults: BoardFaults, words: list[str]) -> BoardFaults:
     `release` or `clear`. Raises ValueError for an unknown or wrong command.
     """
     verb, *values = words
+    remote = faults.remote
     if verb == "clear":
-        return replace(NONE, remote=faults.remote)
-    if verb in ("press", "release", "stick"):
-        return replace(faults, remote=_changed_remote(faults.remote, verb, values))
-    for fault in fault_fields():
-        if fault.name == verb:
-            return replace(faults, **{verb: _read_value(fault, values)})
-    raise ValueError(f"there is no fault {verb}; `help` shows all")
-
-
-def _read_value(fault: Field[Any], words: list[str]) -> Any:
-    kind: ValueKind = fault.metadata["kind"]
-    if words == ["off"]:
-        return fault.default
-    try:
-        return kind.convert(*words)
-    except (KeyError, TypeError, ValueError) as error:
-        given = " ".join([fault.name, *words])
-        raise ValueError(f"{given} is not understood; {fault.name} takes {kind.takes}, or off") from error
-
-
-def _changed_remote(remote: RemoteState, verb: str, words: list[str]) -> RemoteState:
+        return replace(NONE, remote=remote)
     if verb == "press":
-        if unknown := sorted(set(words) - set(BUTTONS)):
+        if unknown := sorted(set(values) - set(BUTTONS)):
             raise ValueError(f"the remote has no button {unknown[0]}; choose from {' '.join(BUTTONS)}")
-        return replace(remote, buttons=remote.buttons | set(words))
+        return replace(faults, remote=replace(remote, buttons=remote.buttons | set(values)))
     if verb == "release":
-        return replace(remote, buttons=frozenset(remote.buttons - set(words)) if words else frozenset())
+        return replace(faults, remote=replace(remote, buttons=remote.buttons - set(values or BUTTONS)))
+    kinds = {fault.name: fault.metadata["kind"] for fault in fault_fields()} | {"stick": STICK}
+    if verb not in kinds:
+        raise ValueError(f"there is no fault {verb}; `help` shows all")
+    if values == ["off"] and verb != "stick":
+        return replace(faults, **{verb: getattr(NONE, verb)})
     try:
-        stick, deflection = words
-        moved: dict[str, Any] = {stick: float(deflection)}
-        if stick not in STICKS or not -1.0 <= moved[stick] <= 1.0:
-            raise ValueError
-    except ValueError:
-        takes = f"one of {' '.join(STICKS)} and a number from -1 to 1"
-        raise ValueError(f"stick {' '.join(words)} is not understood; stick takes {takes}") from None
-    return replace(remote, **moved)
+        value = kinds[verb].convert(*values)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{' '.join(words)} is not understood; {verb} takes {kinds[verb].takes}") from error
+    return replace(faults, **({"remote": replace(remote, **value)} if verb == "stick" else {verb: value}))
 
 
 class Channel(Generic[Packet]):
@@ -174,15 +163,10 @@ class Channel(Generic[Packet]):
 
     def put(self, packet: Packet, now: float, faults: BoardFaults) -> None:
         """Send `packet` at time `now` [s]."""
-        if not (faults.delay or faults.jitter or faults.loss or faults.duplicates or faults.reordering):
-            self._hold(packet, now)
-            return
         lost, doubled, overtaken = self._rng.random(3) < (faults.loss, faults.duplicates, faults.reordering)
-        if lost:
-            return
-        for _ in range(2 if doubled else 1):
+        for _ in range(0 if lost else 2 if doubled else 1):
             late = faults.delay + faults.jitter * self._rng.random() + (OVERTAKEN if overtaken else 0.0)
-            self._hold(packet, now + late)
+            heapq.heappush(self._waiting, (now + late, next(self._order), packet))
 
     def take(self, now: float) -> list[Packet]:
         """Return the packets that have arrived by time `now`, in order of arrival."""
@@ -191,9 +175,6 @@ class Channel(Generic[Packet]):
             arrived.append(heapq.heappop(self._waiting)[2])
         return arrived
 
-    def _hold(self, packet: Packet, due: float) -> None:
-        heapq.heappush(self._waiting, (due, next(self._order), packet))
-
 
 class StateDistortion:
     """Applies the faults of a state's content; keeps the frozen values."""
@@ -201,33 +182,34 @@ class StateDistortion:
     def __init__(self, robot: Robot, seed: int) -> None:
         self._robot = robot
         self._rng = np.random.default_rng(seed)
-        self._frozen_tick: int | None = None
-        self._frozen_state: LowState | None = None
-        self._frozen_remote: bytes | None = None
+        self._frozen: dict[str, Any] = {}
 
     def distort(self, state: LowState, faults: BoardFaults) -> LowState:
         """Return the state that the board sends instead of `state`."""
-        changed = self._wrong_joints(state, faults)
+        changes = self._wrong_joints(state, faults)
         if faults.tilt is not None:
-            changed = _tilted(changed, *faults.tilt)
+            tilted = product(xyzw_from_roll_pitch(*faults.tilt), state.orientation)
+            level_to_tilted = matrix_from_xyzw(tilted).T @ matrix_from_xyzw(state.orientation)
+            changes |= {"orientation": tilted, "linear_acceleration": level_to_tilted @ state.linear_acceleration}
         if faults.spin:
-            changed = replace(changed, angular_velocity=changed.angular_velocity + (0.0, faults.spin, 0.0))
-        if not faults.remote_frozen or self._frozen_remote is None:
-            self._frozen_remote = state.remote if faults.remote_frozen else None
-        remote = bytes(REMOTE_BYTES) if faults.remote_lost else self._frozen_remote or state.remote
-        changed = replace(changed, remote=remote)
+            changes["angular_velocity"] = state.angular_velocity + (0.0, faults.spin, 0.0)
         if faults.temperature is not None:
-            changed = replace(changed, temperature=np.full(MOTORS, faults.temperature))
+            changes["temperature"] = np.full(MOTORS, faults.temperature)
         if faults.other_robot:
-            changed = replace(changed, identity=tuple(number + 1 for number in changed.identity))
-        if not faults.frozen_tick or self._frozen_tick is None:
-            self._frozen_tick = state.tick if faults.frozen_tick else None
-        if not faults.frozen_state or self._frozen_state is None:
-            self._frozen_state = changed if faults.frozen_state else None
-        tick = state.tick if self._frozen_tick is None else self._frozen_tick
-        return replace(self._frozen_state or changed, tick=tick)
+            changes["identity"] = tuple(number + 1 for number in state.identity)
+        remote = self._frozen_value("remote", state.remote, faults.remote_frozen)
+        changes["remote"] = bytes(REMOTE_BYTES) if faults.remote_lost else remote
+        tick = self._frozen_value("tick", state.tick, faults.frozen_tick)
+        return replace(self._frozen_value("state", replace(state, **changes), faults.frozen_state), tick=tick)
 
-    def _wrong_joints(self, state: LowState, faults: BoardFaults) -> LowState:
+    def _frozen_value(self, name: str, value: Any, freezes: bool) -> Any:
+        """Return the first value since this one freezes, the value itself if it does not."""
+        if not freezes:
+            self._frozen.pop(name, None)
+            return value
+        return self._frozen.setdefault(name, value)
+
+    def _wrong_joints(self, state: LowState, faults: BoardFaults) -> dict[str, Any]:
         position, velocity, torque = state.position + faults.joint_offset, state.velocity, state.torque
         if faults.outside_limits:
             position[CALVES] = self._robot.upper[CALVES] + OUTSIDE
@@ -241,10 +223,4 @@ class StateDistortion:
         if faults.velocity_spike and self._rng.random() < faults.spike_share:
             velocity = velocity.copy()
             velocity[SPIKE_JOINT] += faults.velocity_spike
-        return replace(state, position=position, velocity=velocity, torque=torque)
-
-
-def _tilted(state: LowState, roll: float, pitch: float) -> LowState:
-    tilted = product(xyzw_from_roll_pitch(roll, pitch), state.orientation)
-    level_to_tilted = matrix_from_xyzw(tilted).T @ matrix_from_xyzw(state.orientation)
-    return replace(state, orientation=tilted, linear_acceleration=level_to_tilted @ state.linear_acceleration)
+        return {"position": position, "velocity": velocity, "torque": torque}
