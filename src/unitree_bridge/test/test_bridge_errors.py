@@ -67,19 +67,19 @@ def test_an_error_in_the_loop_damps_the_robot_and_ends_the_process(start, client
 
 
 def test_an_error_while_leaving_comes_after_the_damping_and_is_logged(start, client, board, robot, is_damping):
-    program = start(auto_start=True, broken=fails(HARDWARE, "RemotePublisher", "destroy"))
+    program = start(auto_start=True, broken=fails(HARDWARE, "RobotOwnership", "release"))
     client.until_driver_mode(DriverMode.DAMPING)
     client.begin(board, robot.lie_pose)
     assert program.end() == 1
     assert is_damping(board.commands.last)
-    assert "ZeroDivisionError: RemotePublisher is broken" in program.output
+    assert "ZeroDivisionError: RobotOwnership is broken" in program.output
 
 
 def test_a_transition_that_fails_with_an_error_is_logged_moves_nothing_and_can_be_repeated(start, client, board, robot):
     parts = {
         "configure": (STATES, "StatePublisher", "__init__"),
         "activate": (HARDWARE, "UnitreeHardware", "activate"),
-        "cleanup": (HARDWARE, "RemotePublisher", "destroy", 2),  # the first call is after the failed configuration
+        "cleanup": (HARDWARE, "RobotOwnership", "release", 2),  # the first call is after the failed configuration
     }
     program = start(broken="".join(fails(*part) for part in parts.values()))
     for transition, (_module, part, *_) in parts.items():

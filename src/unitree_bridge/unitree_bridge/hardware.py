@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 import time
-from array import array
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
@@ -30,7 +29,7 @@ from fcnet_ros.topics import JOY
 from unitree_bridge.ownership import PERIOD as OWNERSHIP_PERIOD
 from unitree_bridge.ownership import RobotOwnership
 from unitree_bridge.parameters import BridgeParameters
-from unitree_lowlevel.codec import decode_remote
+from unitree_lowlevel.codec import STICKS, decode_remote
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.io_link import BoardReading, IoClient, IoSettings, Targets
 from unitree_lowlevel.safety.checks import require_drivable
@@ -80,12 +79,12 @@ class UnitreeHardware(HardwareInterface):
         """Connect to the robot. Raises ValueError or OSError, also if another program moves it."""
         if node.get_parameter(SIM_TIME).value:
             raise ParameterError("use_sim_time is for simulations: the bridge of a robot uses this computer's time")
-        self._parameters, self._robot_path = parameters, parameters.robot_file or self._robot_name
-        self.robot = load_robot(self._robot_path)
+        file = parameters.robot_file or self._robot_name
+        self.robot = load_robot(file)
         if self.robot.name != self._robot_name:
             raise ParameterError(
-                f"robot file {self._robot_path} is for the {self.robot.name}, this is the bridge of the "
-                f"{self._robot_name}; choose another file, or start {self.robot.name}_bridge"
+                f"robot file {file} is for the {self.robot.name}, this is the bridge of the {self._robot_name}; choose "
+                f"another file, or start {self.robot.name}_bridge"
             )
         require_drivable(self.robot)
         self.period = 1.0 / parameters.io_rate
@@ -96,7 +95,14 @@ class UnitreeHardware(HardwareInterface):
         self._reading: BoardReading | None = None
         self._refused = 0
         self.statistics = self._statistics = LoopStatistics("io_period", "io_work")
-        self._io = IoClient(self._settings())
+        others = {
+            "robot": file,
+            "host": parameters.target.strip(),
+            "period": self.period,
+            "stop_chords": load_remote_map().joystick.emergency_stop,
+        }
+        self._settings = msgspec.convert(asdict(parameters) | others, IoSettings)
+        self._io = IoClient(self._settings)
         self._connected.callback(lambda: self._io.close())
         self._io.wait_for_start()
         self._io.open()  # its lock excludes other bridges of this computer immediately; messages take seconds
@@ -104,22 +110,11 @@ class UnitreeHardware(HardwareInterface):
         self._connected.callback(self._ownership.release)
         self._ownership.acquire()
         self._connected.callback(node.destroy_timer, node.create_timer(OWNERSHIP_PERIOD, self._renew_ownership))
-        self._remote = RemotePublisher(node)
-        self._connected.callback(self._remote.destroy, node)
+        self._joy, self._joy_published = JOY.publisher(node), 0.0
+        self._connected.callback(node.destroy_publisher, self._joy)
+        self._clock = node.get_clock()
         self._received = time.monotonic()
         self._io.begin()
-
-    def _settings(self) -> IoSettings:
-        """Return the parameters of the same names, and what follows from the others."""
-        host, port = self._parameters.address
-        others = {
-            "robot": str(self._robot_path),
-            "host": host,
-            "port": port,
-            "period": self.period,
-            "stop_chords": load_remote_map().joystick.emergency_stop,
-        }
-        return msgspec.convert(asdict(self._parameters) | others, IoSettings)
 
     def _renew_ownership(self) -> None:
         before = self._ownership.conflict
@@ -152,7 +147,8 @@ class UnitreeHardware(HardwareInterface):
         """Send a command to the driver; return why a previous one was rejected, as far as reported."""
         if command.targets is not None and (reason := self._blocked):
             return f"targets rejected: {reason}"
-        self._io.send(Targets(command.targets, command.received, command.source))
+        targets = None if command.targets is None else command.targets.tolist()
+        self._io.send(Targets(targets, command.received, command.source))
         report = self._io.report
         if report.refused == self._refused:
             return None
@@ -175,8 +171,15 @@ class UnitreeHardware(HardwareInterface):
         return newest
 
     def on_published(self, reading: BoardReading) -> None:
-        """Publish the wireless remote as a joystick."""
-        self._remote.publish(reading.remote)
+        """Publish the wireless remote as joy, at most every REMOTE_PERIOD: axes lx, ly, rx, ry (-1 to 1, right and
+        forward positive) and L2; buttons in BUTTONS' order.
+        """
+        if (now := time.monotonic()) - self._joy_published < REMOTE_PERIOD:
+            return
+        self._joy_published, state = now, decode_remote(reading.remote)
+        message = Joy(axes=[getattr(state, axis) for axis in STICKS], buttons=[one in state.buttons for one in BUTTONS])
+        message.header.frame_id, message.header.stamp = REMOTE_FRAME, self._clock.now().to_msg()
+        self._joy.publish(message)
 
     def damp_at_end(self) -> None:
         """Stop the I/O process, which sends damping for a while."""
@@ -202,7 +205,7 @@ class UnitreeHardware(HardwareInterface):
     def _reset(self) -> str:
         if not self._io.ended:
             return str(self._io.request("reset"))
-        ended, started = self._io, IoClient(self._settings())
+        ended, started = self._io, IoClient(self._settings)
         refusal = None
         try:
             started.wait_for_start()
@@ -255,33 +258,6 @@ class UnitreeHardware(HardwareInterface):
         if report.mode == DriverMode.WAITING.value:
             return Status(WARN, "waiting for the robot", values)
         return Status(OK, report.mode, values)
-
-
-class RemotePublisher:
-    """Publishes joy: axes lx, ly, rx, ry (-1 to 1, right and forward positive) and L2; buttons in BUTTONS' order."""
-
-    def __init__(self, node: Node) -> None:
-        self._publisher = JOY.publisher(node)
-        self._clock = node.get_clock()
-        self._published = 0.0
-        self._message = Joy()
-        self._message.header.frame_id = REMOTE_FRAME
-
-    def publish(self, remote: bytes) -> None:
-        """Publish the 40 bytes of a remote, at most every REMOTE_PERIOD."""
-        now = time.monotonic()
-        if now - self._published < REMOTE_PERIOD:
-            return
-        self._published = now
-        state = decode_remote(remote)
-        self._message.header.stamp = self._clock.now().to_msg()
-        self._message.axes = array("f", (state.lx, state.ly, state.rx, state.ry, state.L2))
-        self._message.buttons = array("i", (name in state.buttons for name in BUTTONS))
-        self._publisher.publish(self._message)
-
-    def destroy(self, node: Node) -> None:
-        """Stop publishing."""
-        node.destroy_publisher(self._publisher)
 
 
 def main(robot: str) -> int:

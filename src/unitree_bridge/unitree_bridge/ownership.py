@@ -143,42 +143,33 @@ class RobotOwnership:
         self._publisher.publish(String(data=str(self._claim)))
 
     def _refuse_others(self, now: float) -> None:
-        for claim in self._repeated_claims(now):
-            if self._claim.yields_to(claim):
-                raise self._in_use(claim.owner)
+        owners = [claim.owner for claim in self._repeated_claims(now) if self._claim.yields_to(claim)]
         if (taken := self._states.take()) is not None:
             self._states_arrive.add(taken[1])
         if self._states_arrive.holds(now):
-            raise self._in_use(self._publisher_of_states())
-
-    def _publisher_of_states(self) -> str:
-        """Return the name of the node that publishes joint states, if it is discovered."""
-        publishers = self._node.get_publishers_info_by_topic(JOINT_STATES.name)
-        names = [str(publisher.node_name) for publisher in publishers if publisher.node_name != UNNAMED]
-        return names[0] if names else "another program"
+            publishers = self._node.get_publishers_info_by_topic(JOINT_STATES.name)
+            owners += [str(each.node_name) for each in publishers if each.node_name != UNNAMED]
+            owners.append("another program")
+        if owners:
+            topic = self._node.resolve_topic_name(JOINT_STATES.name)
+            raise RobotInUseError(
+                f"{owners[0]} moves this robot already, or publishes {topic}: another bridge or simulator is running; "
+                "stop it, or use a namespace"
+            )
 
     def _repeated_claims(self, now: float) -> list[Claim]:
         """Read new messages; return the repeated claims of other bridges."""
         for _ in range(MOST_AT_ONCE):
             if (taken := self._others.take()) is None:
                 break
-            self._note(Claim.parse(taken[0].data), taken[1], now)
+            claim = Claim.parse(taken[0].data)
+            if claim is None or claim.owner == self._claim.owner:
+                continue
+            if claim.owner not in self._claims:
+                self._claims = {owner: known for owner, known in self._claims.items() if known[1].is_recent(now)}
+                if len(self._claims) >= MOST_OWNERS:
+                    continue
+            repetition = self._claims[claim.owner][1] if claim.owner in self._claims else Repetition()
+            repetition.add(taken[1])
+            self._claims[claim.owner] = claim, repetition
         return [claim for claim, repetition in self._claims.values() if repetition.holds(now)]
-
-    def _note(self, claim: Claim | None, received: float, now: float) -> None:
-        if claim is None or claim.owner == self._claim.owner:
-            return
-        if claim.owner not in self._claims:
-            self._claims = {owner: known for owner, known in self._claims.items() if known[1].is_recent(now)}
-            if len(self._claims) >= MOST_OWNERS:
-                return
-        repetition = self._claims[claim.owner][1] if claim.owner in self._claims else Repetition()
-        repetition.add(received)
-        self._claims[claim.owner] = claim, repetition
-
-    def _in_use(self, owner: str) -> RobotInUseError:
-        topic = self._node.resolve_topic_name(JOINT_STATES.name)
-        return RobotInUseError(
-            f"{owner} moves this robot already, or publishes {topic}: another bridge or simulator is running; stop it, "
-            "or use a namespace"
-        )

@@ -50,8 +50,3 @@ class BridgeParameters(HardwareParameters):
                 f"parameter publish_rate is {self.publish_rate:g} Hz; io_rate = {self.io_rate:g} Hz must be a whole "
                 "multiple of it"
             )
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """Host and port of the motor board."""
-        return self.target.strip(), self.port

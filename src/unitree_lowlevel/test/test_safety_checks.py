@@ -261,19 +261,18 @@ def test_the_loss_survives_a_restart_and_the_wrap_of_the_tick():
 
 def test_network_events_are_reported_for_a_while():
     watch, counters = LinkWatch(), TransportCounters()
-    watch.update(1.0, counters)
     assert watch.check(1.0, counters) == []
     counters.reject(WireError("checksum", "the checksum is wrong"))
     counters.foreign, counters.last_foreign = 3, ("10.0.0.9", 8007)
     counters.send_errors = 1
-    watch.update(1.1, counters)
+    watch.check(1.1, counters)
     found = {finding.name: finding for finding in watch.check(1.2, counters)}
     assert set(found) == {"rejected_packets", "foreign_packets", "unsent_commands"}
     assert "10.0.0.9:8007" in found["foreign_packets"].reason
     assert all(finding.severity is Severity.WARNING for finding in found.values())
-    assert watch.rejection(1.2, counters) == "the checksum is wrong"
+    assert watch.rejection == "the checksum is wrong"
     assert watch.check(2.2, counters) == []
-    assert watch.rejection(2.2, counters) is None
+    assert watch.rejection is None
 
 
 class Motion:
@@ -292,7 +291,7 @@ class Motion:
             phase = 2 * np.pi * 2.5 * 0.002 * self.cycles * speed
             position, velocity = np.full(12, 0.5 * np.sin(phase)), np.full(12, 5 * np.pi * 0.5 * np.cos(phase))
             self.watch.update(self.now + late * (rng.random() if rng else 0.0), position, measured(velocity))
-            found |= {self.watch.check().name} if self.watch.check() else set()
+            found |= {self.watch.finding.name} if self.watch.finding else set()
         return found
 
 
@@ -339,8 +338,8 @@ def test_a_loop_is_late_where_its_commands_are_so_on_average(robot):
         watch, now = LoopWatch(robot.safety, 0.002), 20.0
         for gap in gaps:
             now += gap
-            watch.update(now)
-        return watch.check() is not None
+            found = watch.update(now)
+        return found is not None
 
     assert not is_late([0.002] * 500)
     assert not is_late([0.004] * 500)

@@ -92,19 +92,16 @@ def decode_remote(remote: bytes) -> RemoteState:
     """
     if len(remote) != REMOTE_BYTES:
         return RemoteState()
-    bits, lx, rx, ry, l2, ly = _REMOTE_LAYOUT.unpack(remote)
+    bits, *axes = _REMOTE_LAYOUT.unpack(remote)
     pressed = frozenset(name for bit, name in enumerate(BUTTONS) if bits >> bit & 1)
-    return RemoteState(pressed, _axis(lx), _axis(ly), _axis(rx), _axis(ry), _axis(l2))
+    lx, rx, ry, l2, ly = (max(-1.0, min(1.0, axis)) if math.isfinite(axis) else 0.0 for axis in axes)
+    return RemoteState(pressed, lx, ly, rx, ry, l2)
 
 
 def encode_remote(remote: RemoteState) -> bytes:
     """Return the 40 bytes of a remote, with a head of zeros."""
     bits = sum(1 << bit for bit, name in enumerate(BUTTONS) if name in remote.buttons)
     return _REMOTE_LAYOUT.pack(bits, remote.lx, remote.rx, remote.ry, remote.L2, remote.ly)
-
-
-def _axis(value: float) -> float:
-    return max(-1.0, min(1.0, value)) if math.isfinite(value) else 0.0
 
 
 LOW_LEVEL = 0xFF  # levelFlag of commands to motors
@@ -161,32 +158,26 @@ class Generation:
 
     command and state are packed dtypes of whole datagrams; `identity` in them is commVersion and robotID (gen33) or
     the two version words (gen38). head: the bytes that open every datagram, if any. The checksum, always the last
-    four bytes, covers the first command_checked or state_checked bytes.
+    four bytes, covers the whole 32-bit words before it.
     """
 
     name: str
+    head: bytes
     command: np.dtype[np.void]
     state: np.dtype[np.void]
-    head: bytes
-    command_checked: int
-    state_checked: int
 
 
 GEN33 = Generation(
-    name="gen33",
-    command=np.dtype([*_HEADER_33, ("motors", _MOTOR_COMMAND, 20), ("led", "u1", 12), *_END]),
-    state=np.dtype([*_HEADER_33, *_IMU, ("motors", _MOTOR_STATE, 20), *_FEET, *_END]),
-    head=b"",
-    command_checked=604,
-    state_checked=764,
+    "gen33",
+    b"",
+    np.dtype([*_HEADER_33, ("motors", _MOTOR_COMMAND, 20), ("led", "u1", 12), *_END]),
+    np.dtype([*_HEADER_33, *_IMU, ("motors", _MOTOR_STATE, 20), *_FEET, *_END]),
 )
 GEN38 = Generation(
-    name="gen38",
-    command=np.dtype([*_HEADER_38, ("motors", _MOTOR_COMMAND, 20), ("battery", "u1", 4), *_END]),
-    state=np.dtype([*_HEADER_38, *_IMU, ("motors", _MOTOR_STATE, 20), ("battery", "u1", 24), *_FEET, *_END]),
-    head=b"\xfe\xef",
-    command_checked=608,
-    state_checked=800,
+    "gen38",
+    b"\xfe\xef",
+    np.dtype([*_HEADER_38, ("motors", _MOTOR_COMMAND, 20), ("battery", "u1", 4), *_END]),
+    np.dtype([*_HEADER_38, *_IMU, ("motors", _MOTOR_STATE, 20), ("battery", "u1", 24), *_FEET, *_END]),
 )
 GENERATIONS = {generation.name: generation for generation in (GEN33, GEN38)}
 _SIZES = {layout.itemsize: each.name for each in GENERATIONS.values() for layout in (each.command, each.state)}
@@ -197,10 +188,7 @@ STEPS = np.array([[1], [1], [256], [32], [16]], dtype=np.float32)
 DAMPING_STEP = 1.0 / float(STEPS[4, 0])  # [Nms/rad]
 _LOWEST = np.array([[-32768], [0], [0]], dtype=np.float32) / STEPS[2:]
 _HIGHEST = np.float32(32767) / STEPS[2:]
-_TORQUE_STEPS = 256  # of a state, per Nm
-_INT16 = (-32768, 32767)
-_INT8 = (-128, 127)
-_WXYZ = [3, 0, 1, 2]
+_INT16, _INT8 = (-32768, 32767), (-128, 127)
 _REVERSED_BITS = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 
@@ -216,7 +204,7 @@ def encode_command(generation: Generation, command: LowCommand) -> bytes:
     motors["mode"] = command.mode
     for field, row in zip(_COMMAND_FIELDS, values, strict=True):
         motors[field] = row
-    return _sealed(record, generation.command_checked)
+    return sealed(record.tobytes())
 
 
 def decode_command(generation: Generation, datagram: bytes) -> LowCommand:
@@ -224,9 +212,8 @@ def decode_command(generation: Generation, datagram: bytes) -> LowCommand:
 
     Raises WireError for a wrong size, head, checksum or level and for NaN or infinity.
     """
-    record = _opened(generation, generation.command, generation.command_checked, datagram)
-    level = int(record["level"][0])
-    if level != LOW_LEVEL:
+    record = _opened(generation, generation.command, datagram)
+    if (level := int(record["level"][0])) != LOW_LEVEL:
         raise WireError("level", f"a command to motors has level {LOW_LEVEL:#x}, this one {level:#x}")
     motors = record["motors"][0, :MOTORS]
     finite_values("a command holds a position or velocity", motors["position"], motors["velocity"])
@@ -240,7 +227,7 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
     Raises WireError for a wrong size, head or checksum and for a position, velocity or IMU value that is not finite.
     The level is not checked, as in the vendor's library.
     """
-    record = _opened(generation, generation.state, generation.state_checked, datagram)[0]
+    record = _opened(generation, generation.state, datagram)[0]
     motors = record["motors"][:MOTORS]
     imu = (record["quaternion"], record["angular_velocity"], record["linear_acceleration"])
     values = finite_values("a state holds a joint or IMU value", motors["position"], motors["velocity"], *imu)
@@ -249,7 +236,7 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
         mode=motors["mode"].copy(),
         position=values[:MOTORS],
         velocity=values[MOTORS : 2 * MOTORS],
-        torque=motors["torque"] / _TORQUE_STEPS,
+        torque=motors["torque"] / 256,
         temperature=motors["temperature"].astype(np.float64),
         orientation=xyzw_from_wxyz(imu_values[:4]),
         angular_velocity=imu_values[4:7],
@@ -266,7 +253,7 @@ def encode_state(generation: Generation, state: LowState) -> bytes:
     """Return the datagram of a state; values beyond the wire's range are clipped."""
     record = _blank(generation, generation.state)
     record["identity"][0] = state.identity
-    record["quaternion"][0] = np.asarray(state.orientation)[_WXYZ]
+    record["quaternion"][0] = np.roll(state.orientation, 1)
     record["angular_velocity"][0] = state.angular_velocity
     record["linear_acceleration"][0] = state.linear_acceleration
     record["imu_temperature"][0] = np.clip(state.imu_temperature, *_INT8)
@@ -277,9 +264,9 @@ def encode_state(generation: Generation, state: LowState) -> bytes:
     motors["mode"] = state.mode
     motors["position"] = motors["raw_position"] = state.position
     motors["velocity"] = motors["raw_velocity"] = state.velocity
-    motors["torque"] = np.clip(np.asarray(state.torque) * _TORQUE_STEPS, *_INT16)
+    motors["torque"] = np.clip(np.asarray(state.torque) * 256, *_INT16)
     motors["temperature"] = np.clip(state.temperature, *_INT8)
-    return _sealed(record, generation.state_checked)
+    return sealed(record.tobytes())
 
 
 def wire_values(command: LowCommand) -> npt.NDArray[np.float32]:
@@ -318,6 +305,16 @@ def crc32_mpeg2(words: bytes) -> int:
     return int(f"{zlib.crc32(reflected) ^ 0xFFFFFFFF:032b}"[::-1], 2)
 
 
+def checksum(datagram: bytes) -> int:
+    """Return the checksum that a datagram must have: of the whole words before its last four bytes."""
+    return crc32_mpeg2(datagram[: (len(datagram) - 4) // 4 * 4])
+
+
+def sealed(datagram: bytes) -> bytes:
+    """Return a datagram with its checksum at its end."""
+    return datagram[:-4] + checksum(datagram).to_bytes(4, "little")
+
+
 def _blank(generation: Generation, layout: np.dtype[np.void]) -> npt.NDArray[np.void]:
     """Return a record (1,) of zeros with head and level."""
     record = np.zeros(1, dtype=layout)
@@ -327,26 +324,19 @@ def _blank(generation: Generation, layout: np.dtype[np.void]) -> npt.NDArray[np.
     return record
 
 
-def _sealed(record: npt.NDArray[np.void], checked: int) -> bytes:
-    """Return the datagram of a record (1,), with the checksum of its first `checked` bytes at its end."""
-    body = record.tobytes()
-    return body[:-4] + crc32_mpeg2(body[:checked]).to_bytes(4, "little")
-
-
-def _opened(generation: Generation, layout: np.dtype[np.void], checked: int, datagram: bytes) -> npt.NDArray[np.void]:
+def _opened(generation: Generation, layout: np.dtype[np.void], datagram: bytes) -> npt.NDArray[np.void]:
     """Return the record (1,) in a datagram, a view of its bytes; WireError for a wrong size, head or checksum."""
-    if len(datagram) != layout.itemsize:
-        other = _SIZES.get(len(datagram), generation.name)
-        if other != generation.name:
-            found = f"a datagram of {len(datagram)} bytes is {other}, not {generation.name}"
-            raise WireError("generation", f"{found}: set the generation to {other}")
-        raise WireError("size", f"a {other} datagram has {layout.itemsize} bytes, this one {len(datagram)}")
+    name, size = generation.name, len(datagram)
+    if size != layout.itemsize:
+        if (other := _SIZES.get(size, name)) != name:
+            raise WireError(
+                "generation", f"a datagram of {size} bytes is {other}, not {name}: set the generation to {other}"
+            )
+        raise WireError("size", f"a {name} datagram has {layout.itemsize} bytes, this one {size}")
     if not datagram.startswith(generation.head):
         found = datagram[: len(generation.head)].hex()
-        raise WireError(
-            "head", f"a {generation.name} datagram starts with {generation.head.hex()}, this one with {found}"
-        )
-    expected, found_checksum = crc32_mpeg2(datagram[:checked]), int.from_bytes(datagram[-4:], "little")
-    if found_checksum != expected:
-        raise WireError("checksum", f"the checksum of a datagram is {found_checksum:08x} instead of {expected:08x}")
+        raise WireError("head", f"a {name} datagram starts with {generation.head.hex()}, this one with {found}")
+    expected, given = checksum(datagram), int.from_bytes(datagram[-4:], "little")
+    if given != expected:
+        raise WireError("checksum", f"the checksum of a datagram is {given:08x} instead of {expected:08x}")
     return np.frombuffer(datagram, dtype=layout)

@@ -19,13 +19,11 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.robot import Robot
 from unitree_lowlevel.codec import MOTORS, PERIOD, POSITION_STOP, SERVO, LowCommand, LowState
 from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch, least_damping, require_drivable
-from unitree_lowlevel.safety.monitor import BEGIN_TIME, IDENTITY, RemoteLoss, SafetyMonitor
-from unitree_lowlevel.safety.trips import Trips
+from unitree_lowlevel.safety.monitor import BEGIN_TIME, IDENTITY, RemoteLoss, SafetyMonitor, Trips
 from unitree_lowlevel.transport import Reception, TransportCounters
 
 MOST_ARMED = 8  # sources; a further one replaces the source with the oldest damp
 REFUSAL_MEMORY = 0.2  # [s] for which rejected targets remain a warning
-_NEVER = float("-inf")
 _ZERO: Array = np.zeros(MOTORS)
 _SERVO = np.full(MOTORS, SERVO, dtype=np.uint8)
 _SMALLEST = 1e-6  # [rad, rad/s] replaces a smaller error or speed in a division
@@ -90,13 +88,13 @@ class MotorDriver:
         self._gains_problem: str | None = None
         self._active = False
         self._armed: dict[str, None] = {}  # sources, the newest damp last
-        self._now = _NEVER  # of the newest cycle
-        self._target_time = _NEVER  # arrival of the newest target that was followed
+        self._now = -math.inf  # of the newest cycle
+        self._target_time = -math.inf  # arrival of the newest target that was followed
         self._target: Array = robot.rest_pose
         self._findings: list[Finding] = []
-        self._refusal, self._refusal_time = "", _NEVER
+        self._refusal, self._refusal_time = "", -math.inf
         self._published: tuple[object, ...] = ()
-        self._published_time = _NEVER
+        self._published_time = -math.inf
 
     @property
     def trip(self) -> Finding | None:
@@ -144,7 +142,10 @@ class MotorDriver:
 
     def damp(self, source: str = "") -> str | None:
         """Stop following as `source` commands, and arm it. Return why it is rejected (another is followed), or None."""
-        self._arm(source)
+        self._armed.pop(source, None)
+        self._armed[source] = None
+        if len(self._armed) > MOST_ARMED:
+            del self._armed[next(iter(self._armed))]
         if refusal := self._refuse_intruder("damps", source):
             self.refused += 1
             return refusal
@@ -232,10 +233,14 @@ class MotorDriver:
             self._stop_late(now)
             target = self._limiter.target(now) if self.mode is DriverMode.FOLLOWING else None
             self._findings = self._monitor.inspect(now, reception, counters, target)
-            self._update_mode(now)
+            least = Severity.TRIP if target is None else Severity.TRIP_IF_FOLLOWING
+            for finding in self._findings:
+                if finding.severity >= least:
+                    self._trip(finding)
+            if self.mode in (DriverMode.WAITING, DriverMode.DAMPING):
+                self.mode = DriverMode.WAITING if self._monitor.states.is_stale(now) else DriverMode.DAMPING
             self._publish_findings(now)
-            state = self._monitor.states.state
-            if self.mode is not DriverMode.FOLLOWING or target is None or state is None:
+            if self.mode is not DriverMode.FOLLOWING or target is None or (state := self.state) is None:
                 return self._damped
             self._limiter.share = self._recovery.torque
             return self._limiter.command(target, state.position, state.velocity, now)
@@ -250,21 +255,6 @@ class MotorDriver:
         if (age := now - self._target_time) > self._safety.command_timeout:
             self._stop_following(f"no targets for {age:.2f} s: damped; a damp must come first")
 
-    def _update_mode(self, now: float) -> None:
-        """Change the mode according to findings and the age of the state."""
-        following = self.mode is DriverMode.FOLLOWING
-        for finding in self._findings:
-            if finding.severity is Severity.TRIP or (following and finding.severity is Severity.TRIP_IF_FOLLOWING):
-                self._trip(finding)
-        if self.mode in (DriverMode.WAITING, DriverMode.DAMPING):
-            self.mode = DriverMode.WAITING if self._monitor.states.is_stale(now) else DriverMode.DAMPING
-
-    def _arm(self, source: str) -> None:
-        self._armed.pop(source, None)
-        self._armed[source] = None
-        if len(self._armed) > MOST_ARMED:
-            del self._armed[next(iter(self._armed))]
-
     def _refuse_intruder(self, command: str, source: str) -> str | None:
         if self.mode is not DriverMode.FOLLOWING or source == self.owner:
             return None
@@ -275,17 +265,16 @@ class MotorDriver:
 
     def _begin_following(self, target: Array, source: str) -> str | None:
         """Start following, or return why not."""
-        state = self._monitor.states.state
         if refusal := self._refuse_everyone():
             return refusal
         if source not in self._armed:
             return f"a damp of {_words(source)} must come first"
-        if state is None:
+        if (state := self.state) is None:
             return "no state has arrived"
         if refusal := self._monitor.checks.first_target(state.position, target):
             return refusal
         self.mode, self.owner = DriverMode.FOLLOWING, source
-        self._gains, self._target_time = self._next_gains, _NEVER
+        self._gains, self._target_time = self._next_gains, -math.inf
         self._armed.pop(source)
         self._recovery.begin(self._now)
         self._limiter.start(state.position, *self._gains, self._now)

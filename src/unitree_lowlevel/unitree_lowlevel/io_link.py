@@ -1,8 +1,9 @@
 """The I/O process as its bridge sees it: the messages of both, and the client that starts and watches the process.
 
 Two local sockets preserve message boundaries (SEQPACKET). Requests: one at a time, each with its response, as
-MessagePack. Data: targets in one direction; cycles, reports and the traceback of an error in the other. Neither side
-waits to send: a message that does not fit into the socket's buffer is dropped, because the next one replaces it.
+MessagePack. Data, also as MessagePack: targets in one direction; cycles, reports and the traceback of an error (a
+string) in the other. Neither side waits to send: a message that does not fit into the socket's buffer is dropped,
+because the next one replaces it.
 
 The bridge also holds the socket to the robot. If the I/O process hangs, is stopped or dies, the bridge sends damping
 through this socket. So neither process leaves the motors stiff when it dies.
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import select
 import socket
-import struct
 import subprocess
 import sys
 import threading
@@ -20,6 +20,7 @@ import time
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import msgspec
@@ -29,14 +30,13 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import SensorReading
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import GENERATIONS, MOTORS, REMOTE_BYTES, LowState, encode_command
+from unitree_lowlevel.codec import GENERATIONS, MOTORS, encode_command
 from unitree_lowlevel.driver import damping_command
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.safety.monitor import RemoteLoss
+from unitree_lowlevel.transport import Reception
 
 LONGEST = 65536  # bytes of one message
-SOURCE_BYTES = 128  # of the name of a publisher
-CYCLE, REPORT, ERROR = b"C", b"R", b"E"  # the first byte of data from the I/O process
 # [s] without a cycle after which the bridge damps the motors itself. It exceeds max_cycle_gap (0.05), after which the
 # I/O process damps: so that process never sends stiff commands after the bridge has started to damp.
 SILENCE = 0.06
@@ -44,10 +44,10 @@ START_TIMEOUT = 20.0  # [s] for a process to import what it needs, on a busy com
 OPEN_TIMEOUT = 5.0  # [s] includes the time in which an I/O process without a bridge exits
 RESPONSE_TIMEOUT = 1.0  # [s]
 LEAVE_TIMEOUT = 2.0  # [s]
-_MODULE = "unitree_lowlevel.io_process"
-_TARGETS = struct.Struct(f"<?d{SOURCE_BYTES}s{MOTORS}d")
-_CYCLE = struct.Struct("<cqddqd")  # kind, number, period, work, misses, received
-_STATE = 4 * MOTORS + 4 + 3 + 3 + 1  # doubles
+# The arrays of a state that a cycle carries, with their sizes.
+_SENSORS = {**dict.fromkeys(("position", "velocity", "torque", "temperature"), MOTORS), "orientation": 4}
+_SENSORS |= {"angular_velocity": 3, "linear_acceleration": 3}
+_BOUNDS = [*pairwise(accumulate(_SENSORS.values(), initial=0))]
 
 
 class IoSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Response(msgspec.Struct, frozen=True):
     refusal: str | None = None
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class Report(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Status of the driver, see MotorDriver. trip: text of the finding, or ""; refusal: why the latest rejected command
     was rejected; events: (level of `logging`, text) since the last report; link: the transport's counters by name.
     """
@@ -102,26 +102,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     events: list[tuple[int, str]] = []
 
 
-@dataclass(frozen=True)
-class Targets:
+class Targets(msgspec.Struct, frozen=True):
     """Joint targets (12,) [rad], or None for "damp", of the publisher `source`, received at [s, time.monotonic]."""
 
-    position: Array | None
+    position: list[float] | None
     received: float
     source: str
-
-    def encode(self) -> bytes:
-        """Return the message, of fixed size."""
-        position = (0.0,) * MOTORS if self.position is None else self.position
-        source = self.source.encode("utf-8", "replace")[:SOURCE_BYTES]
-        return _TARGETS.pack(self.position is None, self.received, source, *position)
-
-    @classmethod
-    def decode(cls, message: bytes) -> Targets:
-        """Read a message."""
-        damps, received, source, *position = _TARGETS.unpack(message)
-        name = source.rstrip(b"\0").decode("utf-8", "ignore")
-        return cls(None if damps else np.array(position), received, name)
 
 
 @dataclass(frozen=True)
@@ -134,52 +120,41 @@ class BoardReading(SensorReading):
     received: float
 
 
-@dataclass(frozen=True)
-class Cycle:
+class Cycle(msgspec.Struct, frozen=True, tag=True):
     """One cycle of the I/O loop: its number, time [s] since the previous exchange with the board, time [s] from wake-up
-    to its end, number of skipped cycles so far, and the new state, if any.
+    to its end, number of skipped cycles so far; and the new state, if any, see `reading`.
     """
 
     number: int
     period: float
     work: float
     misses: int
-    reading: BoardReading | None
+    received: float = 0.0
+    sensors: bytes = b""
+    imu_temperature: float = 0.0
+    remote: bytes = b""
+
+    @property
+    def reading(self) -> BoardReading | None:
+        """The new state."""
+        if not self.sensors:
+            return None
+        values = np.frombuffer(self.sensors)
+        arrays = {name: values[first:last] for name, (first, last) in zip(_SENSORS, _BOUNDS, strict=True)}
+        return BoardReading(**arrays, imu_temperature=self.imu_temperature, remote=self.remote, received=self.received)
 
 
-def encode_cycle(
-    number: int, period: float, work: float, misses: int, state: LowState | None, received: float
-) -> bytes:
-    """Return the message of a cycle; see Cycle."""
-    head = _CYCLE.pack(CYCLE, number, period, work, misses, received)
-    if state is None:
-        return head
-    joints = (state.position, state.velocity, state.torque, state.temperature)
-    imu = (state.orientation, state.angular_velocity, state.linear_acceleration, (state.imu_temperature,))
-    return head + np.concatenate((*joints, *imu)).tobytes() + state.remote
+def encode_cycle(number: int, period: float, work: float, misses: int, reception: Reception | None) -> bytes:
+    """Return the message of a Cycle."""
+    cycle = Cycle(number, period, work, misses)
+    if reception is not None:
+        state = reception.state
+        sensors = np.concatenate([getattr(state, name) for name in _SENSORS]).tobytes()
+        cycle = Cycle(number, period, work, misses, reception.received, sensors, state.imu_temperature, state.remote)
+    return msgspec.msgpack.encode(cycle)
 
 
-def decode_cycle(message: bytes) -> Cycle:
-    """Read the message of a cycle."""
-    _, number, period, work, misses, received = _CYCLE.unpack_from(message)
-    if len(message) == _CYCLE.size:
-        return Cycle(number, period, work, misses, None)
-    values = np.frombuffer(message, dtype=np.float64, count=_STATE, offset=_CYCLE.size)
-    position, velocity, torque, temperature = values[: 4 * MOTORS].reshape(4, MOTORS)
-    orientation, angular_velocity, acceleration, (imu_temperature,) = np.split(values[4 * MOTORS :], (4, 7, 10))
-    reading = BoardReading(
-        position=position,
-        velocity=velocity,
-        torque=torque,
-        orientation=orientation,
-        angular_velocity=angular_velocity,
-        linear_acceleration=acceleration,
-        temperature=temperature,
-        imu_temperature=float(imu_temperature),
-        remote=message[-REMOTE_BYTES:],
-        received=received,
-    )
-    return Cycle(number, period, work, misses, reading)
+_DATA = msgspec.msgpack.Decoder(Cycle | Report | str)
 
 
 class IoClient:
@@ -207,7 +182,7 @@ class IoClient:
         )
         with requests, data:
             ends = (requests.fileno(), data.fileno())
-            command = [sys.executable, "-m", _MODULE, *map(str, ends)]
+            command = [sys.executable, "-m", "unitree_lowlevel.io_process", *map(str, ends)]
             self._process = subprocess.Popen(command, pass_fds=ends, stdin=subprocess.DEVNULL)
         self._requests.send(msgspec.msgpack.encode(settings))
         self._data.setblocking(False)
@@ -237,7 +212,7 @@ class IoClient:
     def send(self, targets: Targets) -> None:
         """Send targets to the driver; they are dropped if the process does not receive them."""
         with suppress(OSError):  # the process hangs or has exited, which `exchange` detects
-            self._data.send(targets.encode())
+            self._data.send(msgspec.msgpack.encode(targets))
 
     def wait(self, timeout: float) -> None:
         """Wait until a message has arrived, at most `timeout` [s]."""
@@ -250,13 +225,14 @@ class IoClient:
         """Return the new cycles; damp the motors if none has arrived for SILENCE."""
         cycles: list[Cycle] = []
         while not self.ended and (message := self._receive()) is not None:
-            if message[:1] == CYCLE:
-                cycles.append(decode_cycle(message))
-            elif message[:1] == REPORT:
-                self.report = msgspec.msgpack.decode(message[1:], type=Report)
-                self._events.extend(self.report.events)
+            data = _DATA.decode(message)
+            if isinstance(data, Cycle):
+                cycles.append(data)
+            elif isinstance(data, Report):
+                self.report = data
+                self._events.extend(data.events)
             else:
-                self.error = message[1:].decode()
+                self.error = data
         now = time.monotonic()
         if cycles:
             self._newest = now

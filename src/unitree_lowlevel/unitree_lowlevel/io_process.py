@@ -20,23 +20,14 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from fcnet_core.control.timing import request_privileges
 from fcnet_core.errors import RobotInUseError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.driver import MotorDriver, damping_command
-from unitree_lowlevel.io_link import (
-    ERROR,
-    LONGEST,
-    REPORT,
-    IoSettings,
-    Report,
-    Request,
-    Response,
-    Targets,
-    encode_cycle,
-)
+from unitree_lowlevel.io_link import LONGEST, IoSettings, Report, Request, Response, Targets, encode_cycle
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import make_transport
 
@@ -155,22 +146,20 @@ class IoProcess:
         """
         try:
             self._wait_to_begin()
-        except ParentGone:
-            if self._took_over:
-                self._damp(ORPHAN_DAMPING)
-            return 0
-        if self._closing:
-            return 0
-        self._requests.setblocking(False)
-        self._data.setblocking(False)
-        try:
+            if self._closing:
+                return 0
+            self._requests.setblocking(False)
+            self._data.setblocking(False)
             self._run_cycles()
         except ParentGone:
-            self._damp(ORPHAN_DAMPING)
+            if self._began or self._took_over:
+                self._damp(ORPHAN_DAMPING)
             return 0
-        except Exception:  # noqa: BLE001 the parent logs it
+        except Exception:
+            if not self._began:
+                raise
             with suppress(ParentGone):
-                self._send(ERROR + traceback.format_exc().encode()[: LONGEST - 1])
+                self._send(msgspec.msgpack.encode(traceback.format_exc()[-LONGEST // 4 :]))
             self._damp(END_DAMPING)
             return 1
         self._damp(END_DAMPING)
@@ -203,10 +192,9 @@ class IoProcess:
             since, exchanged = now - exchanged, now
             deadline += phase.shift(transport.counters.received, now)
             self._cycles += 1
-            state, received = (None, 0.0) if reception is None else (reception.state, reception.received)
             self._report(now)
             work = time.monotonic() - began
-            self._send(encode_cycle(self._cycles, since, work, self._misses, state, received))
+            self._send(encode_cycle(self._cycles, since, work, self._misses, reception))
 
     def _wait_until(self, deadline: float) -> float:
         """Sleep until the deadline; return it, or the latest one if periods were missed."""
@@ -222,11 +210,11 @@ class IoProcess:
         for _ in range(MOST_TARGETS):
             if (message := _receive(self._data)) is None:
                 return
-            targets = Targets.decode(message)
+            targets = msgspec.msgpack.decode(message, type=Targets)
             if targets.position is None:
                 refusal = self._driver.damp(targets.source)
             else:
-                refusal = self._driver.set_targets(targets.position, targets.received, targets.source)
+                refusal = self._driver.set_targets(np.array(targets.position), targets.received, targets.source)
             self._refusal = refusal or self._refusal
 
     def _take_request(self) -> None:
@@ -298,7 +286,7 @@ class IoProcess:
             },
             events=self._warnings,
         )
-        if self._send(REPORT + msgspec.msgpack.encode(report)):
+        if self._send(msgspec.msgpack.encode(report)):
             self._condition, self._reported, self._warnings = condition, now, []
 
     def _send(self, message: bytes) -> bool:

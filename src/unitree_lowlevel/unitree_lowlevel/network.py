@@ -9,7 +9,6 @@ import socket
 from fcnet_core.errors import TransportError
 
 Address = tuple[str, int]  # host and UDP port
-_HIGHEST_PORT = 65535
 
 
 def resolve(host: str) -> str:
@@ -72,28 +71,21 @@ def bound_socket(port: int, host: str = "") -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        raise TransportError(_not_bound(host, port, error)) from error
+        if isinstance(error, PermissionError):
+            problem = f"UDP port {port} needs privileges: choose a local port of 1024 or above, as 8080"
+        elif error.errno == errno.EADDRNOTAVAIL:
+            problem = f"{host} is not an address of this computer: choose one of its own, or 127.0.0.1"
+        elif error.errno == errno.EADDRINUSE:
+            problem = (
+                f"UDP port {port} is in use: another bridge or a program of the vendor is running; stop it first "
+                f"(`ss -ulpn sport = :{port}` names it)"
+            )
+        else:
+            problem = f"UDP port {port} cannot be opened ({error.strerror}): choose another local port"
+        raise TransportError(problem) from error
     return bound
 
 
-def check_port_free(port: int) -> None:
-    """Check that this computer's UDP port is free; raises TransportError."""
-    bound_socket(port).close()
-
-
 def _check_port(port: int, lowest: int) -> None:
-    if not lowest <= port <= _HIGHEST_PORT:
-        raise TransportError(f"a UDP port is a number from {lowest} to {_HIGHEST_PORT}, not {port}: correct it")
-
-
-def _not_bound(host: str, port: int, error: OSError) -> str:
-    if isinstance(error, PermissionError):
-        return f"UDP port {port} needs privileges: choose a local port of 1024 or above, as 8080"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this computer: choose one of its own, or 127.0.0.1"
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"UDP port {port} is in use: another bridge or a program of the vendor is running; stop it first "
-            f"(`ss -ulpn sport = :{port}` names it)"
-        )
-    return f"UDP port {port} cannot be opened ({error.strerror}): choose another local port"
+    if not lowest <= port <= 65535:
+        raise TransportError(f"a UDP port is a number from {lowest} to 65535, not {port}: correct it")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import importlib
 import math
-import stat
 import time
-from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from unitree_lowlevel.codec import (
     finite_values,
     wire_values,
 )
-from unitree_lowlevel.network import Address, check_port_free, check_target
+from unitree_lowlevel.network import Address, bound_socket, check_target
 from unitree_lowlevel.transport import LOCAL_PORT, Reception, TransportCounters
 
 _MODULES = ("unitree_legged_sdk.robot_interface", "robot_interface")  # the wheel's name, and that of own builds
@@ -37,15 +36,9 @@ _GOOD = 0
 _BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
 
 
-class _Connection(NamedTuple):
-    """The module's UDP object, and the file descriptor of its socket, None if unknown."""
-
-    udp: Any
-    descriptor: int | None
-
-
-# The module's connections, kept for the life of the process: a second one to the same port would exit it.
-_connections: dict[tuple[Address, int], _Connection] = {}
+# The module's UDP objects with the file descriptors of their sockets, None if unknown. They are kept for the life of
+# the process: a second one to the same port would exit it.
+_connections: dict[tuple[Address, int], tuple[Any, int | None]] = {}
 
 
 class SdkModule(NamedTuple):
@@ -58,8 +51,7 @@ class SdkModule(NamedTuple):
 def find_sdk(required: Generation | None = None) -> SdkModule:
     """Return the vendor's installed module.
 
-    Raises TransportError if there is none, if it does not load, if the module of this name is another program's, or if
-    it does not use the required generation.
+    Raises TransportError if there is none that loads, is the vendor's and uses the required generation.
     """
     reasons = []
     for name in _MODULES:
@@ -70,7 +62,10 @@ def find_sdk(required: Generation | None = None) -> SdkModule:
         except ImportError as error:
             reasons.append(f"{name} does not load ({error})")
             continue
-        if (generation := _generation(module)) is None:
+        has_classes = all(hasattr(module, part) for part in ("UDP", "LowCmd", "LowState"))
+        versions = {"commVersion": GEN33, "version": GEN38} if has_classes else {}
+        generation = next((known for field, known in versions.items() if hasattr(module.LowCmd, field)), None)
+        if generation is None:
             reasons.append(f"{name} is another program's, without UDP and LowCmd of the vendor")
         elif required not in (None, generation):
             reasons.append(f"the installed {name} uses {generation.name}, not this robot's {required.name}")
@@ -94,7 +89,7 @@ class SdkTransport:
         self._generation = generation
         self._target = target
         self._local_port = local_port
-        self._connection: _Connection | None = None
+        self._connection: tuple[Any, int | None] | None = None
 
     def open(self) -> None:
         sdk = find_sdk(self._generation)
@@ -130,14 +125,10 @@ class SdkTransport:
                 self.counters.reject(WireError("checksum", "the vendor's library found a wrong checksum"))
             return None
         udp.GetRecv(self._state)
-        try:
-            return self.counters.accept(_low_state(self._generation, self._state))
-        except WireError as error:
-            self.counters.reject(error)
-            return None
+        return self.counters.take(partial(_low_state, self._generation, self._state))
 
     def fileno(self) -> int | None:
-        return self._connection and self._connection.descriptor
+        return self._connection and self._connection[1]
 
     def close(self) -> None:
         self._connection = None
@@ -145,28 +136,19 @@ class SdkTransport:
     def _udp(self) -> Any:
         if self._connection is None:
             raise TransportError("the transport is not open: open it first")
-        return self._connection.udp
+        return self._connection[0]
 
 
-def _generation(module: ModuleType) -> Generation | None:
-    if not all(hasattr(module, name) for name in ("UDP", "LowCmd", "LowState")):
-        return None
-    if hasattr(module.LowCmd, "commVersion"):
-        return GEN33
-    return GEN38 if hasattr(module.LowCmd, "version") else None
-
-
-def _connect(sdk: SdkModule, target: Address, local_port: int) -> _Connection:
+def _connect(sdk: SdkModule, target: Address, local_port: int) -> tuple[Any, int | None]:
     """Return the module's connection, made once. The module exits the process if the port is in use or has no route."""
     endpoint = (target, local_port)
     if endpoint in _connections:
         return _connections[endpoint]
-    check_port_free(local_port)
-    host, port = target
+    bound_socket(local_port).close()  # raises TransportError if it is in use
     if sdk.generation is GEN38:
-        arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, host, port)
+        arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, *target)
     else:
-        arguments = (local_port, host, port, GEN33.command.itemsize, GEN33.state.itemsize, _NO_TIMEOUT)
+        arguments = (local_port, *target, GEN33.command.itemsize, GEN33.state.itemsize, _NO_TIMEOUT)
     before = _open_sockets()
     try:
         udp = sdk.module.UDP(*arguments)
@@ -175,18 +157,13 @@ def _connect(sdk: SdkModule, target: Address, local_port: int) -> _Connection:
             f"{sdk.module.__name__} is built for other arguments than those of the vendor's releases 3.8: "
             "set the transport to wire"
         ) from error
-    _connections[endpoint] = _Connection(udp, next(iter(_open_sockets() - before), None))
+    _connections[endpoint] = udp, next(iter(_open_sockets() - before), None)
     return _connections[endpoint]
 
 
 def _open_sockets() -> set[int]:
     """Return the file descriptors of this process's sockets."""
-    found = set()
-    for link in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # the descriptor with which the folder was listed
-            if stat.S_ISSOCK(link.stat().st_mode):
-                found.add(int(link.name))
-    return found
+    return {int(link.name) for link in Path("/proc/self/fd").iterdir() if link.is_socket()}
 
 
 def _low_state(generation: Generation, raw: Any) -> LowState:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, Protocol
 
 from fcnet_core.errors import TransportError, WireError
@@ -16,7 +18,6 @@ TRANSPORTS = ("wire", "sdk")
 LOCAL_PORT = 8080  # the port of the vendor's programs
 LONGEST_DATAGRAM = 2048  # bytes; a longer datagram is cut here and rejected for its size
 RESTART_AFTER = 5  # early ticks in a row
-_TICK_RANGE = 2**32
 _MOST_PER_CALL = 256  # more states than the socket's buffer holds; bounds the time of a call during a flood
 
 
@@ -46,21 +47,21 @@ class TickOrder:
 
     def classify(self, tick: int) -> TickAge:
         """Return the age of a state with this tick; "new" and "restart" make it the newest."""
-        if self._newest is None or _is_later(tick, self._newest):
-            return self._accept(tick, "new")
-        if tick == self._newest:
-            return "duplicate"
-        self._run = self._run + 1 if self._early is not None and _is_later(tick, self._early) else 1
-        self._early = tick
-        return self._accept(tick, "restart") if self._run >= RESTART_AFTER else "old"
-
-    def _accept(self, tick: int, age: TickAge) -> TickAge:
+        age: TickAge = "new"
+        if self._newest is not None and not _is_later(tick, self._newest):
+            if tick == self._newest:
+                return "duplicate"
+            self._run = self._run + 1 if self._early is not None and _is_later(tick, self._early) else 1
+            self._early = tick
+            if self._run < RESTART_AFTER:
+                return "old"
+            age = "restart"
         self._newest, self._early, self._run = tick, None, 0
         return age
 
 
 def _is_later(tick: int, other: int) -> bool:
-    return 0 < (tick - other) % _TICK_RANGE < _TICK_RANGE // 2
+    return 0 < (tick - other) % 2**32 < 2**31
 
 
 @dataclass
@@ -90,8 +91,13 @@ class TransportCounters:
         self.rejected[error.kind] = self.rejected.get(error.kind, 0) + 1
         self.last_rejection = str(error)
 
-    def accept(self, state: LowState) -> Reception | None:
-        """Count one valid state; return it with the current time, or None if it was overtaken."""
+    def take(self, decode: Callable[[], LowState]) -> Reception | None:
+        """Count one datagram; return its state with the current time, or None if it is invalid or was overtaken."""
+        try:
+            state = decode()
+        except WireError as error:
+            self.reject(error)
+            return None
         age = self._order.classify(state.tick)
         self.received += 1
         self.duplicates += age == "duplicate"
@@ -148,11 +154,6 @@ class WireTransport:
         self._socket = bound_socket(self._requested_port)
         self.counters = TransportCounters()
 
-    @property
-    def local_port(self) -> int:
-        """This computer's UDP port."""
-        return int(self._open_socket().getsockname()[1])
-
     def send(self, command: LowCommand, until: float = math.inf) -> None:
         datagram, endpoint = encode_command(self._generation, command), self._open_socket()
         if time.monotonic() > until:
@@ -172,7 +173,11 @@ class WireTransport:
                 break
             except OSError:
                 continue
-            newest = self._accept(datagram, source) or newest
+            if source != self._target:
+                self.counters.foreign += 1
+                self.counters.last_foreign = source
+                continue
+            newest = self.counters.take(partial(decode_state, self._generation, datagram)) or newest
         return newest
 
     def fileno(self) -> int:
@@ -182,17 +187,6 @@ class WireTransport:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-
-    def _accept(self, datagram: bytes, source: Address) -> Reception | None:
-        if source != self._target:
-            self.counters.foreign += 1
-            self.counters.last_foreign = source
-            return None
-        try:
-            return self.counters.accept(decode_state(self._generation, datagram))
-        except WireError as error:
-            self.counters.reject(error)
-            return None
 
     def _open_socket(self) -> socket.socket:
         if self._socket is None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fcnet_core.errors import TransportError
-from unitree_lowlevel.network import bound_socket, check_port_free, check_route, check_target, resolve
+from unitree_lowlevel.network import bound_socket, check_route, check_target, resolve
 
 
 @pytest.fixture
@@ -59,12 +59,11 @@ def test_without_a_route_the_cable_and_the_address_are_named():
 
 
 def test_a_port_in_use_says_that_another_bridge_is_running(taken_port):
-    for check in (check_port_free, bound_socket):
-        assert str(taken_port) in refusal(check, taken_port)
+    assert str(taken_port) in refusal(bound_socket, taken_port)
 
 
 def test_a_port_for_the_privileged_asks_for_a_higher_one():
-    said = refusal_elsewhere("check_port_free(80)", before="os.geteuid() or (os.setgid(65534), os.setuid(65534))")
+    said = refusal_elsewhere("bound_socket(80)", before="os.geteuid() or (os.setgid(65534), os.setuid(65534))")
     if not said:
         pytest.skip("on this machine every program may open port 80")
     assert said.startswith("UDP port 80 needs privileges: choose a local port of 1024 or above")
@@ -72,7 +71,7 @@ def test_a_port_for_the_privileged_asks_for_a_higher_one():
 
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_must_be_one(port):
-    assert f"not {port}" in refusal(check_port_free, port)
+    assert f"not {port}" in refusal(bound_socket, port)
     assert f"not {port}" in refusal(check_route, ("127.0.0.1", port))
     assert "not 0" in refusal(check_route, ("127.0.0.1", 0))
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import ipaddress
-import os
-import resource
-import sys
+import socket
 from pathlib import Path
 
 import numpy as np
@@ -18,17 +16,13 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import TransportError
 from unitree_lowlevel.codec import PERIOD, Generation
 from unitree_lowlevel.doctor import Outcome, failed, ok, warning
-from unitree_lowlevel.network import Address, check_port_free, check_route, check_target
+from unitree_lowlevel.network import Address, bound_socket, check_route, check_target
 from unitree_lowlevel.sdk_transport import find_sdk
 
 ROBOT_NETWORK = ipaddress.IPv4Network("192.168.123.0/24")
-_CPU = Path("/sys/devices/system/cpu")
 _INTERFACES = Path("/sys/class/net")
 _ROUTES = Path("/proc/net/route")
-_PRIORITY = 20  # above all ordinary programs, below the kernel's network threads (50)
-_LOCKED_BYTES = 1 << 30  # memory of bridge and controller, with a margin
 _CLOCK_NOT_SYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
-_HELP = "see docs/deployment.md, Real time"
 
 
 def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
@@ -40,7 +34,7 @@ def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
         return {"network": failed(str(error))}
     outcomes = {"address": check_address(host, local), "interface": _check_interface(host)}
     try:
-        check_port_free(local_port)
+        bound_socket(local_port).close()
         outcomes["port"] = ok(f"UDP port {local_port} of this computer is free")
     except TransportError as error:
         outcomes["port"] = failed(str(error))
@@ -69,15 +63,11 @@ def interface_to(host: str, routes: Path = _ROUTES) -> str | None:
     matching = []
     for line in routes.read_text().splitlines()[1:]:
         name, destination, *_, mask = line.split()[:8]
-        network, bits = (_address(number) for number in (destination, mask))
+        # Network bytes as a number in this machine's byte order.
+        network, bits = (socket.ntohl(int(number, 16)) for number in (destination, mask))
         if int(ipaddress.IPv4Address(host)) & bits == network:
             matching.append((bits, name))
     return max(matching)[1] if matching else None
-
-
-def _address(number: str) -> int:
-    """Parse an address of the kernel's table: network bytes as a number in this machine's byte order."""
-    return int.from_bytes(int(number, 16).to_bytes(4, sys.byteorder), "big")
 
 
 def check_sdk(transport: str, generation: Generation) -> Outcome:
@@ -93,12 +83,7 @@ def check_sdk(transport: str, generation: Generation) -> Outcome:
 
 def check_computer(lateness: Array | None) -> dict[str, Outcome]:
     """Run all checks of the computer; lateness: of its wake-ups every 2 ms (n,) [s], None if not recorded."""
-    outcomes = {
-        "priority": _check_limit("rtprio", resource.RLIMIT_RTPRIO, _PRIORITY, "run at a real-time priority"),
-        "memory": _check_limit("memlock", resource.RLIMIT_MEMLOCK, _LOCKED_BYTES, "lock memory"),
-        "governor": _check_governor(),
-        "clock": _check_clock(),
-    }
+    outcomes = {"clock": _check_clock()}
     return outcomes if lateness is None else {**outcomes, "wake-up": _check_wake_up(lateness)}
 
 
@@ -115,23 +100,6 @@ def _check_interface(host: str) -> Outcome:
     return ok(f"{name}, {speed} Mbit/s" if speed.isdigit() else name)
 
 
-def _check_limit(name: str, number: int, needed: int, purpose: str) -> Outcome:
-    limit = resource.getrlimit(number)[0]
-    if os.geteuid() == 0 or limit == resource.RLIM_INFINITY or limit >= needed:
-        return ok(f"this user may {purpose}")
-    return warning(f"{name} is limited to {limit}, {needed} is recommended: raise it, {_HELP}")
-
-
-def _check_governor() -> Outcome:
-    files = sorted(_CPU.glob("cpu[0-9]*/cpufreq/scaling_governor"))
-    if not files:
-        return ok("not reported (virtual machine, or fixed clock)")
-    slow = sorted({file.read_text().strip() for file in files} - {"performance"})
-    if not slow:
-        return ok("performance")
-    return warning(f"the processor's governor is {', '.join(slow)}, not performance: {_HELP}")
-
-
 def _check_clock() -> Outcome:
     """Check the synchronisation of the clock, which recordings of two computers need."""
     buffer = ctypes.create_string_buffer(512)  # struct timex, all zero: read only
@@ -145,5 +113,5 @@ def _check_wake_up(lateness: Array) -> Outcome:
     late = 1e3 * np.quantile(lateness, (0.5, 0.99, 1.0)) if lateness.size else np.zeros(3)
     found = f"woke up late by p50 {late[0]:.2f}, p99 {late[1]:.2f}, max {late[2]:.1f} ms, without real-time priority"
     if late[1] > 2e3 * PERIOD:
-        return warning(f"{found}: this computer is loaded, stop other programs, {_HELP}")
+        return warning(f"{found}: stop other programs, set up the computer as in docs/deployment.md, Real time")
     return ok(found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 from fcnet_core.errors import FcnetError, RobotInUseError, TransportError
 from fcnet_core.robot import load_robot
@@ -25,7 +26,10 @@ _ADVICE = "Run it with the robot lying on the ground or hung up: its motors go o
 
 def main(robot: str) -> int:
     """Check the robot called `robot`; return the exit code, 1 if it must not be started."""
-    options = _parser(robot).parse_args(_arguments())
+    given = sys.argv[1:]
+    if "--ros-args" in given:  # which, with all after it, `ros2 run` and launch files add
+        given = given[: given.index("--ros-args")]
+    options = _parser(robot).parse_args(given)
     levels = []
     for check, (level, message) in _examine(robot, options):
         print(f"{level.value:<8} {check:<18} {message}", flush=True)
@@ -36,12 +40,6 @@ def main(robot: str) -> int:
         return 1
     print(f"\n{len(levels)} checks passed" + (f", {warnings} of them with a warning." if warnings else "."))
     return 0
-
-
-def _arguments() -> list[str]:
-    """Return the user's arguments, without --ros-args and all after it, which `ros2 run` and launch files add."""
-    given = sys.argv[1:]
-    return given[: given.index("--ros-args")] if "--ros-args" in given else given
 
 
 def _parser(robot: str) -> argparse.ArgumentParser:
@@ -79,20 +77,15 @@ def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outc
         yield from check_computer(None).items()
         return
     transport = make_transport(options.transport, generation, target, options.local_port)
-    lock = None
-    try:
-        lock = lock_robot((resolve(options.target), options.port), takes_over=False)
-        transport.open()
-        recording = record(transport, options.seconds)
-        yield from check_robot(recording, robot, target, generation)
-        yield from check_computer(recording.lateness).items()
-        if recording.states and options.by_hand:
-            watch_joints(transport, options.by_hand)
-    except RobotInUseError as error:
-        yield "robot", failed(str(error))
-    except TransportError as error:
-        yield "transport", failed(str(error))
-    finally:
-        transport.close()
-        if lock is not None:
-            lock.close()
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock_robot((resolve(options.target), options.port), takes_over=False))
+            stack.callback(transport.close)
+            transport.open()
+            recording = record(transport, options.seconds)
+            yield from check_robot(recording, robot, target, generation)
+            yield from check_computer(recording.lateness).items()
+            if recording.states and options.by_hand:
+                watch_joints(transport, options.by_hand)
+        except (RobotInUseError, TransportError) as error:
+            yield "robot" if isinstance(error, RobotInUseError) else "transport", failed(str(error))

@@ -9,13 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from types import FrameType
 from typing import TextIO
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
 from unitree_lowlevel.fake_board.board import FakeBoard
-from unitree_lowlevel.fake_board.faults import NONE, BoardFaults, changed_faults, fault_fields
+from unitree_lowlevel.fake_board.faults import NONE, changed_faults, fault_fields
 from unitree_lowlevel.fake_board.physics import JointPhysics
 
 DESCRIPTION = """Emulate the motor board of {robot}: Unitree's low-level protocol over UDP with 12 independent joints.
@@ -35,11 +34,15 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
     """Run a board for the robot called `robot` until a signal or `quit`; return the exit code."""
     options = _parser(robot).parse_args(arguments)
     try:
+        faults = NONE
+        for fault in fault_fields():  # an option without a value switches its fault on
+            if (words := getattr(options, fault.name)) is not None:
+                faults = changed_faults(faults, [fault.name, *(words or ["on"])])
         board = FakeBoard(
             GENERATIONS[options.generation],
             JointPhysics(load_robot(robot), seed=options.seed),
             (options.address, options.port),
-            faults=_faults(options),
+            faults=faults,
             free_running=not options.answer_only,
             command_timeout=options.command_timeout,
             seed=options.seed,
@@ -47,12 +50,8 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"fake_board: {error}", file=sys.stderr)
         return 1
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        board.request_stop()
-
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+        signal.signal(number, lambda _number, _frame: board.request_stop())
     host, port = board.address
     print(
         f"fake_board: {robot}, {board.generation.name}, listens at {host}:{port}; type help for its faults", flush=True
@@ -82,35 +81,22 @@ def _parser(robot: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _faults(options: argparse.Namespace) -> BoardFaults:
-    """Return the faults given as options; an option without a value switches its fault on."""
-    faults = NONE
-    for fault in fault_fields():
-        if (words := getattr(options, fault.name)) is not None:
-            faults = changed_faults(faults, [fault.name, *(words or ["on"])])
-    return faults
-
-
 def _execute_lines(board: FakeBoard, lines: TextIO) -> None:
     for line in lines:
-        if words := line.split():
+        words = line.split()
+        if words == ["help"]:
+            faults = "\n".join(f"    {fault.name:<17} {fault.metadata['help']}" for fault in fault_fields())
+            print(HELP.format(faults=faults), flush=True)
+        elif words == ["quit"]:
+            board.request_stop()
+        elif words == ["restart"]:
+            board.restart()
+        elif words:
             try:
-                _execute(board, words)
+                board.faults = changed_faults(board.faults, words)
+                print(f"fake_board: {board.faults}", flush=True)
             except ValueError as error:
                 print(f"fake_board: {error}", flush=True)
-
-
-def _execute(board: FakeBoard, words: list[str]) -> None:
-    if words == ["help"]:
-        faults = "\n".join(f"    {fault.name:<17} {fault.metadata['help']}" for fault in fault_fields())
-        print(HELP.format(faults=faults), flush=True)
-    elif words == ["quit"]:
-        board.request_stop()
-    elif words == ["restart"]:
-        board.restart()
-    else:
-        board.faults = changed_faults(board.faults, words)
-        print(f"fake_board: {board.faults}", flush=True)
 
 
 def _report(board: FakeBoard) -> None:

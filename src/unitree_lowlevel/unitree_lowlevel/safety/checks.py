@@ -22,7 +22,6 @@ MISMATCH_SHARE = 0.5  # fraction of the distance, accepted in addition: a simula
 LATENESS_WINDOW = 1.0  # [s] over which the loop's lateness is averaged
 LONGEST_STEP = 0.02  # [s] between two states; the motion over a longer gap is unknown
 TILT = "tilt"
-_NEVER = float("-inf")
 
 
 class Severity(IntEnum):
@@ -75,8 +74,7 @@ class RobotChecks:
     def position(self, position: Array) -> Finding | None:
         """Check that measured positions (12,) [rad] exceed the limits of their side by no more than the margin."""
         lower, upper = self.lower, self.upper
-        worst = _beyond(np.maximum(lower - position, position - upper), self._safety.position_margin)
-        if worst is None:
+        if (worst := _beyond(np.maximum(lower - position, position - upper), self._safety.position_margin)) is None:
             return None
         return Finding(
             "joint_position",
@@ -86,8 +84,7 @@ class RobotChecks:
 
     def velocity(self, velocity: Array) -> Finding | None:
         """Check measured velocities (12,) [rad/s] against a fraction of the motors' limits."""
-        worst = _beyond(np.abs(velocity) / self._velocity_limit, self._safety.max_velocity)
-        if worst is None:
+        if (worst := _beyond(np.abs(velocity) / self._velocity_limit, self._safety.max_velocity)) is None:
             return None
         return Finding(
             "joint_velocity",
@@ -97,8 +94,7 @@ class RobotChecks:
 
     def torque(self, torque: Array) -> Finding | None:
         """Check estimated torques (12,) [Nm] against a fraction of the motors' limits: an excess heats them."""
-        worst = _beyond(np.abs(torque) / self._torque_limit, self._safety.max_torque)
-        if worst is None:
+        if (worst := _beyond(np.abs(torque) / self._torque_limit, self._safety.max_torque)) is None:
             return None
         return Finding(
             "joint_torque",
@@ -109,11 +105,8 @@ class RobotChecks:
     def power(self, torque: Array, velocity: Array) -> Finding | None:
         """Check the sum of |torque x velocity| [W], as the vendor's PowerProtect does, which exits the process."""
         power, limit = float(np.abs(torque * velocity).sum()), self._safety.max_power
-        if power <= limit:
-            return None
-        return Finding(
-            "motor_power", f"the motors convert {power:.0f} W, the limit is {limit:g} W; look for shaking joints"
-        )
+        reason = f"the motors convert {power:.0f} W, the limit is {limit:g} W; look for shaking joints"
+        return None if power <= limit else Finding("motor_power", reason)
 
     def joint_error(self, target: Array, position: Array) -> Finding | None:
         """Check the distance of measured positions (12,) [rad] from their targets."""
@@ -128,10 +121,8 @@ class RobotChecks:
 
     def temperature(self, temperature: Array) -> Finding | None:
         """Check motor temperatures (12,) [deg C] against the warning and the trip threshold."""
-        limit = self._safety.max_temperature
-        worst = int(temperature.argmax())
-        hottest = float(temperature[worst])
-        if hottest < self._safety.temperature_warning:
+        limit, worst = self._safety.max_temperature, int(temperature.argmax())
+        if (hottest := float(temperature[worst])) < self._safety.temperature_warning:
             return None
         reason = f"the motor of {JOINTS[worst]} has {hottest:.0f} C, the limit is {limit:g} C"
         if hottest < limit:
@@ -253,44 +244,35 @@ class TargetWatch:
 class VelocityWatch:
     """Compares integrated velocities with changes of position, over windows of MISMATCH_WINDOW [s].
 
-    Two contradicting windows in a row are a finding, a single one is not; alternating ones also become one.
+    Two contradicting windows in a row are a finding, a single one is not; alternating ones also become one. finding: of
+    the newest windows.
     """
 
     def __init__(self, safety: Safety) -> None:
         self._limit = safety.max_velocity_mismatch
         self._score = 0  # two more for each window that differs, one less for each that does not
-        self._finding: Finding | None = None
-        self._start = self._time = _NEVER
+        self.finding: Finding | None = None
+        self._start = self._time = -math.inf
         self._position = self._way = np.zeros(MOTORS)
 
     def update(self, now: float, position: Array, velocity: Array) -> None:
         """Add a new state that arrived at time `now` [s]."""
         step, self._time = now - self._time, now
-        if step > LONGEST_STEP:
-            self._restart(now, position)
-            return
-        self._way = self._way + step * velocity
-        if now - self._start >= MISMATCH_WINDOW:
-            excess = np.abs(position - self._position - self._way) - MISMATCH_SHARE * np.abs(self._way)
-            worst = _beyond(excess, self._limit)
+        if step <= LONGEST_STEP:
+            self._way = self._way + step * velocity
+            if now - self._start < MISMATCH_WINDOW:
+                return
+            moved = position - self._position
+            worst = _beyond(np.abs(moved - self._way) - MISMATCH_SHARE * np.abs(self._way), self._limit)
             self._score = max(self._score - 1, 0) if worst is None else min(self._score + 2, 4)
-            self._finding = None if worst is None or self._score < 4 else self._mismatch(worst, position)
-            self._restart(now, position)
-
-    def check(self) -> Finding | None:
-        """Return the finding of the newest windows."""
-        return self._finding
-
-    def _restart(self, now: float, position: Array) -> None:
+            self.finding = None
+            if worst is not None and self._score == 4:
+                self.finding = Finding(
+                    "velocity_mismatch",
+                    f"{JOINTS[worst]} moved by {moved[worst]:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities give "
+                    f"{self._way[worst]:.2f} rad; a sensor of this joint is broken: run the doctor",
+                )
         self._start, self._position, self._way = now, position, np.zeros(MOTORS)
-
-    def _mismatch(self, worst: int, position: Array) -> Finding:
-        moved = position[worst] - self._position[worst]
-        return Finding(
-            "velocity_mismatch",
-            f"{JOINTS[worst]} moved by {moved:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities give "
-            f"{self._way[worst]:.2f} rad; a sensor of this joint is broken: run the doctor",
-        )
 
 
 class FallWatch:
@@ -301,7 +283,7 @@ class FallWatch:
 
     def __init__(self, safety: Safety) -> None:
         self._limit, self._duration = safety.max_fall_rate, safety.fall_rate_time
-        self._time = _NEVER
+        self._time = -math.inf
         self.reset()
 
     def reset(self) -> None:
@@ -332,19 +314,16 @@ class LoopWatch:
 
     def __init__(self, safety: Safety, period: float) -> None:
         self._limit, self._longest, self._period = safety.max_loop_lateness, safety.max_cycle_gap, period
-        self._time = _NEVER
+        self._time = -math.inf
         self._late = 0.0
 
-    def update(self, now: float) -> None:
-        """Add one more cycle, at time `now` [s]."""
+    def update(self, now: float) -> Finding | None:
+        """Add one more cycle, at time `now` [s]; check the average lateness."""
         gap, self._time = now - self._time, now
         if gap > self._longest:
             self._late = 0.0
         else:
             self._late += min(gap / LATENESS_WINDOW, 1.0) * (gap - self._period - self._late)
-
-    def check(self) -> Finding | None:
-        """Check the average lateness."""
         if self._late <= self._limit:
             return None
         return Finding(

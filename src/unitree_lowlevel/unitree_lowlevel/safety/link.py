@@ -19,12 +19,10 @@ LOSS_SAMPLES = 10  # in this window
 FIRST_LOSS = 0.5  # [s] before the first estimate
 RELEASED, DEFLECTED, FULL = 0.1, 0.3, 0.99  # stick deflection: max. at rest; min. that rules out a release; end stop
 _TICKS = (1.0, 2.0, 2000.0)  # ticks per 2 ms state if the tick counts states, milliseconds or microseconds
-_NEVER = float("-inf")
 ADVICE = (
     "check that the robot is on, its cable, the parameters network.target and network.port, and the address of this "
     "computer (as 192.168.123.162/24)"
 )
-_NOTHING = bytes(REMOTE_BYTES)
 
 
 class StateWatch:
@@ -38,7 +36,7 @@ class StateWatch:
         self.state: LowState | None = None
         self._timeout = timeout
         self._frozen_time = frozen_time
-        self._received = self._repeated = self._changed = self._rejected = _NEVER  # times
+        self._received = self._repeated = self._changed = self._rejected = -math.inf  # times
         self._invalid = ""
         self._sensors = b""
 
@@ -49,19 +47,19 @@ class StateWatch:
         state, now = reception.state, reception.received
         joints = (state.position, state.velocity, state.torque, state.temperature)
         sensors = np.concatenate((state.orientation, *joints, state.angular_velocity, state.linear_acceleration))
+        invalid = ""
         if not np.isfinite(sensors).all():
-            self._rejected, self._invalid = now, "a sensor value is not a finite number; restart the robot"
+            invalid = "a sensor value is not a finite number; restart the robot"
+        elif not 0.9 < float(state.orientation @ state.orientation) < 1.1:
+            invalid = "the orientation is not a unit quaternion; wait until the IMU has started, or restart the robot"
+        if invalid:
+            self._rejected, self._invalid = now, invalid
             return False
-        if not 0.9 < float(state.orientation @ state.orientation) < 1.1:
-            reason = "the orientation is not a unit quaternion; wait until the IMU has started, or restart the robot"
-            self._rejected, self._invalid = now, reason
-            return False
-        values = sensors.tobytes()
         if self.state is not None and state.tick == self.state.tick:
             self._repeated = now
             return False
         self.state, self._received = state, now
-        if values != self._sensors:
+        if (values := sensors.tobytes()) != self._sensors:
             self._sensors, self._changed = values, now
         return True
 
@@ -85,32 +83,31 @@ class StateWatch:
 
 
 class LinkWatch:
-    """Reports rejected and foreign packets and failed sends, each for LINK_MEMORY."""
+    """Reports rejected and foreign packets and failed sends, each for LINK_MEMORY.
+
+    rejection: why packets of the robot were rejected within LINK_MEMORY; None if no packet was.
+    """
 
     def __init__(self) -> None:
+        self.rejection: str | None = None
         self._counts: dict[str, int] = {}
         self._times: dict[str, float] = {}
 
-    def update(self, now: float, counters: TransportCounters) -> None:
-        """Compare the transport's counters at time `now` [s] with the previous ones."""
-        counts = {**counters.rejected, "foreign": counters.foreign, "unsent": counters.send_errors}
-        for event, count in counts.items():
-            if count > self._counts.get(event, 0):
-                self._times[event] = now
-        self._counts = counts
-
-    def rejection(self, now: float, counters: TransportCounters) -> str | None:
-        """Return why packets of the robot were rejected within LINK_MEMORY; None if no packet was."""
-        return counters.last_rejection if counters.rejected.keys() & self._recent(now) else None
-
     def check(self, now: float, counters: TransportCounters) -> list[Finding]:
-        """Return the recent findings. Non-finite values, which the codec rejects, are a fault; others warn."""
+        """Compare the transport's counters at time `now` [s] with the previous ones; return the recent findings.
+        Non-finite values, which the codec rejects, are a fault; others warn.
+        """
+        counts = {**counters.rejected, "foreign": counters.foreign, "unsent": counters.send_errors}
+        self._times |= {event: now for event, count in counts.items() if count > self._counts.get(event, 0)}
+        self._counts = counts
+        recent = {event for event, time in self._times.items() if now - time <= LINK_MEMORY}
+        rejected = recent - {"foreign", "unsent"}
+        self.rejection = counters.last_rejection if rejected else None
         found: list[Finding] = []
-        recent = self._recent(now)
-        if "not_finite" in recent:
+        if "not_finite" in rejected:
             reason = "the robot sends values that are not finite numbers; restart the robot"
             found.append(Finding("not_finite", reason))
-        if recent - {"not_finite", "foreign", "unsent"}:
+        if rejected - {"not_finite"}:
             found.append(Finding("rejected_packets", counters.last_rejection, Severity.WARNING))
         if "foreign" in recent:
             sender = "another computer" if counters.last_foreign is None else "{}:{}".format(*counters.last_foreign)
@@ -120,9 +117,6 @@ class LinkWatch:
             reason = "commands cannot be sent; check the cable and the route"
             found.append(Finding("unsent_commands", reason, Severity.WARNING))
         return found
-
-    def _recent(self, now: float) -> set[str]:
-        return {event for event, time in self._times.items() if now - time <= LINK_MEMORY} if self._times else set()
 
 
 class _Sample(NamedTuple):
@@ -217,14 +211,14 @@ class RemoteWatch:
         self.state = RemoteState()
         self._timeout, self._severity = timeout, severity
         self._bytes = b""
-        self._changed = self._vanished = _NEVER
+        self._changed = self._vanished = -math.inf
         self._deflection = 0.0
 
     def update(self, now: float, remote: bytes) -> None:
         """Add the bytes of a new state at time `now` [s]."""
         if remote == self._bytes:
             return
-        if remote == _NOTHING and self._deflection > DEFLECTED:
+        if remote == bytes(REMOTE_BYTES) and self._deflection > DEFLECTED:
             self._vanished = now
         self._bytes, self._changed, self.state = remote, now, decode_remote(remote)
         self._deflection = max(abs(getattr(self.state, stick)) for stick in STICKS)

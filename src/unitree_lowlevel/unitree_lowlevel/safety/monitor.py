@@ -1,18 +1,21 @@
-"""All the checks of one robot, run once per cycle, and the permission to recover, which relaxes some."""
+"""All the checks of one robot, run once per cycle; the permission to recover, which relaxes some; the latched trip."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from logging import ERROR, INFO, WARNING
 from typing import Literal
 
 import numpy as np
 
 from fcnet_core.arrays import Array
+from fcnet_core.errors import FcnetError
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import tilt
 from unitree_lowlevel.codec import JOINTS, MOTORS, SERVO, LowState
 from unitree_lowlevel.safety.checks import (
+    TILT,
     FallWatch,
     Finding,
     LoopWatch,
@@ -27,7 +30,8 @@ from unitree_lowlevel.transport import Reception, TransportCounters
 IDENTITY = "identity"
 BEGIN_TIME = 2.0  # [s] from the request for a recovery until the first targets
 UPRIGHT_TIME = 0.5  # [s] upright, after which its permission ends
-_NEVER = float("-inf")
+WARNING_DELAY = 0.5  # [s] before a warning is logged: the first state takes a while
+WARNING_PAUSE = 10.0  # [s] in which an intermittent warning is logged once
 RemoteLoss = Literal["hold", "stop"]  # effect of a remote that is lost while it drives: a warning, or a trip
 
 
@@ -51,7 +55,7 @@ class RecoveryPermit:
     @property
     def valid(self) -> bool:
         """Whether it holds, as of the newest `update`."""
-        return self._until > _NEVER
+        return self._until > -math.inf
 
     @property
     def torque(self) -> float:
@@ -74,7 +78,7 @@ class RecoveryPermit:
 
     def end(self) -> None:
         """Withdraw it."""
-        self._running, self._until, self._upright = False, _NEVER, math.inf
+        self._running, self._until, self._upright = False, -math.inf, math.inf
 
     def update(self, now: float, orientation: Array) -> None:
         """End it if its time is over or the orientation (4,) x, y, z, w is upright; NaN counts as tilted."""
@@ -133,16 +137,15 @@ class SafetyMonitor:
         self, now: float, reception: Reception | None, counters: TransportCounters, target: Array | None
     ) -> list[Finding]:
         """Return all findings at time `now` [s], the most severe first. target: (12,) [rad], None unless following."""
-        is_new = self.states.update(reception)
-        self._loop.update(now)
-        self._link.update(now, counters)
+        is_new, late = self.states.update(reception), self._loop.update(now)
+        found: list[Finding | None] = [*self._link.check(now, counters)]
+        problem = self.states.check(now, self._link.rejection)
+        found += [problem, late]
         state = self.states.state
-        problem = self.states.check(now, self._link.rejection(now, counters))
         if problem is not None:
             self.loss.reset()  # a gap has its own finding
         elif state is not None:
             self.loss.update(now, state.tick, counters)
-        found = [*self._link.check(now, counters), problem, self._loop.check()]
         if state is not None:
             self.recovery.update(now, state.orientation)
             if is_new:
@@ -157,13 +160,12 @@ class SafetyMonitor:
                 self.checks.temperature(state.temperature),
                 self.checks.tilt(state.orientation, self.recovery.valid),
                 self.checks.position(state.position),
-                self._mismatch.check(),
+                self._mismatch.finding,
                 self.loss.check(self._safety),
             ]
             if target is not None:
                 found += self._check_motion(state, target)
-        findings = [finding for finding in found if finding is not None]
-        return sorted(findings, key=lambda finding: -finding.severity)
+        return sorted(filter(None, found), key=lambda finding: -finding.severity)
 
     def _take_sender(self, state: LowState) -> None:
         """Compare the sender of a new state with the sender of the first."""
@@ -184,13 +186,12 @@ class SafetyMonitor:
         return None
 
     def _check_motion(self, state: LowState, target: Array) -> list[Finding | None]:
-        checks = self.checks
         found = (
             self._check_servo(state),
-            checks.velocity(state.velocity),
-            checks.power(state.torque, state.velocity),
-            checks.joint_error(target, state.position),
-            checks.torque(state.torque),
+            self.checks.velocity(state.velocity),
+            self.checks.power(state.torque, state.velocity),
+            self.checks.joint_error(target, state.position),
+            self.checks.torque(state.torque),
         )
         lasting = [sustained.check(finding) for sustained, finding in zip(self._motion, found, strict=True)]
         return [*lasting, self._fall.check(self.recovery.max_rate)]
@@ -211,3 +212,61 @@ class SafetyMonitor:
             f"the motor of {JOINTS[lost[0]]}{others} has left its servo mode ({SERVO}) and reports "
             f"{state.mode[lost[0]]}; let it cool, check its connectors, switch the robot off and on",
         )
+
+
+class Trips:
+    """Latches the first trip until it is cleared; later ones are warnings. Collects events, and each warning once.
+
+    latched: the finding that has tripped the motors, or None.
+    """
+
+    def __init__(self) -> None:
+        self.latched: Finding | None = None
+        self._later: dict[str, Finding] = {}
+        self._events: list[tuple[int, str]] = []
+        self._since: dict[str, float] = {}
+        self._logged: dict[str, float] = {}
+
+    def latch(self, finding: Finding) -> None:
+        """Latch the first trip; keep another one as a warning."""
+        if self.latched is None:
+            self.latched = finding
+            self._events.append((ERROR, f"tripped: {finding}; the joints are damped until reset"))
+        elif finding.name != self.latched.name:
+            self._later[finding.name] = finding
+
+    def clear(self, findings: Sequence[Finding], tilt_allowed: bool) -> None:
+        """Clear the trip. Raises FcnetError if its cause, or that of another trip, is among the findings."""
+        assert self.latched is not None
+        for finding in findings:
+            remains = finding.name == self.latched.name and not (finding.name == TILT and tilt_allowed)
+            if finding.name != IDENTITY and (remains or finding.severity is Severity.TRIP):
+                raise FcnetError(f"cannot reset: {finding.reason}")
+        self.latched = None
+        self._later.clear()
+
+    def others(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings other than the latched one, then the later trips that are no longer found."""
+        current = [finding for finding in findings if self.latched is None or finding.name != self.latched.name]
+        names = {finding.name for finding in current}
+        return current + [finding for name, finding in self._later.items() if name not in names]
+
+    def log(self, text: str) -> None:
+        """Add an event."""
+        self._events.append((INFO, text))
+
+    def warn(self, now: float, findings: Sequence[Finding]) -> None:
+        """Add, at time `now` [s], the findings that have lasted WARNING_DELAY and are not logged yet."""
+        present = {finding.name: finding for finding in findings}
+        self._since = {name: self._since.get(name, now) for name in present}
+        for name, since in self._since.items():
+            if now - since < WARNING_DELAY:
+                continue
+            if now - self._logged.get(name, -math.inf) > WARNING_PAUSE:
+                self._events.append((WARNING, str(present[name])))
+            self._logged[name] = now
+
+    def take_events(self) -> list[tuple[int, str]]:
+        """Return the events since the last call, as (level of `logging`, text)."""
+        taken, self._events = self._events, []
+        return taken
