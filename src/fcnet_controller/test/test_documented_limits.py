@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from fcnet_controller.parameters import ControllerParameters
-from fcnet_core.control.watchdogs import FOLLOWING_PATIENCE
+from fcnet_core.control.controller import FOLLOWING_PATIENCE
 from fcnet_core.robot import Safety, load_robot
 from fcnet_ros.parameters import default_parameters, policy_rate
 from unitree_bridge.hardware import BridgeParameters

@@ -300,14 +300,14 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
         self._check_joints()
         if self.legs and set(self.legs) != set(LEGS):
             raise ValueError(f"legs must be {', '.join(LEGS)}, each with the names of three of the robot's joints")
-        if unknown := [joint for leg in self.legs.values() for joint in leg if joint not in self.joints]:
+        moved = [joint for leg in self.legs.values() for joint in leg]
+        if unknown := [joint for joint in moved if joint not in self.joints]:
             raise ValueError(f"legs names {unknown[0]}, which is not in joints")
         if (self.primitives is None) == (self.model is None):
             raise ValueError("give the body either as primitives or as model")
         if self.primitives and not self.legs:
             raise ValueError("a body of primitives needs legs; give the body of another robot as model")
         if self.primitives:
-            moved = [joint for leg in self.legs.values() for joint in leg]
             moved += [link.joint for link in self.primitives.links.values()]
             if odd := sorted(set(moved) ^ set(self.joints)) or sorted({j for j in moved if moved.count(j) > 1}):
                 raise ValueError(f"the joint {odd[0]} must be in joints, and in either legs or primitives.links")

@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
 from rclpy.client import Client
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.parameter import Parameter
 from rclpy.task import Future
 from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
@@ -24,7 +24,6 @@ from fcnet_ros.topics import CMD_POSE, CMD_VEL
 from fcnet_teleop.controls import VELOCITY, Command
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
-STYLE_TIMEOUT = 1.0  # [s] without a response after which a request counts as lost
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
 FLUSH_TIMEOUT = 0.3  # [s]
 BRIDGE_DELAY = 0.2  # [s] for the new state of the bridge to reach the controller
@@ -71,36 +70,22 @@ class CommandPublisher:
 
 
 class StyleClient:
-    """Sets the controller's gait-style parameters; `report` is called with error messages.
-
-    At most one request is pending; later changes are sent together in the next one.
-    """
+    """Sets the controller's gait-style parameters; `report` is called with error messages."""
 
     def __init__(self, node: Node, controller: str, report: Callable[[str], None]) -> None:
         self._report = report
         self._service = node.create_client(SetParameters, f"{controller}/set_parameters")
-        self._changes: dict[str, float] = {}
-        self._pending: Future | None = None
-        self._sent = 0.0  # time of the pending request [s]
 
     def request(self, style: Mapping[str, float]) -> None:
-        """Request changes, by fields of STYLE; without any, send those not sent yet."""
-        self._changes |= style
-        waits = self._pending is not None and not self._pending.done()
-        if not self._changes or (waits and time.monotonic() - self._sent < STYLE_TIMEOUT):
+        """Request changes, by the fields of STYLE_PARAMETERS, if there are any."""
+        if not style:
             return
         if not self._service.service_is_ready():
-            self._changes = {}
             self._report(f"the service {self._service.srv_name} is missing; is the controller running?")
             return
-        kind = ParameterType.PARAMETER_DOUBLE
-        changes = [
-            Parameter(name=STYLE_PARAMETERS[field], value=ParameterValue(type=kind, double_value=value))
-            for field, value in self._changes.items()
-        ]
-        self._changes, self._sent = {}, time.monotonic()
-        self._pending = self._service.call_async(SetParameters.Request(parameters=changes))
-        self._pending.add_done_callback(self._take)
+        changes = [Parameter(STYLE_PARAMETERS[field], value=value) for field, value in style.items()]
+        request = SetParameters.Request(parameters=[change.to_parameter_msg() for change in changes])
+        self._service.call_async(request).add_done_callback(self._take)
 
     def _take(self, future: Future) -> None:
         for result in future.result().results:
@@ -118,16 +103,12 @@ class ModeClient:
 
     def __init__(self, node: Node, controller: str, bridge: str, report: Callable[[str], None]) -> None:
         self._report = report
-        stop = Request.EMERGENCY_STOP
-        self._stops = [node.create_client(SetBool, f"{name}/{stop.value}") for name in (controller, bridge) if name]
-        self._services = {
-            request: [node.create_client(Trigger, f"{controller}/{request.value}")]
-            for request in Request
-            if request is not stop
-        }
-        if bridge:
-            for request in (Request.RESET, Request.RECOVER):
-                self._services[request].insert(0, node.create_client(Trigger, f"{bridge}/{request.value}"))
+        self._services: dict[Request, list[Client]] = {}
+        for request in Request:
+            kind = SetBool if request is Request.EMERGENCY_STOP else Trigger
+            takes_part = request in (Request.EMERGENCY_STOP, Request.RESET, Request.RECOVER)
+            names = [bridge, controller] if bridge and takes_part else [controller]
+            self._services[request] = [node.create_client(kind, f"{name}/{request.value}") for name in names]
         self._unconfirmed: dict[Client, float] = {}  # end of the repetition of the stop [s]
         self._refusals: dict[Client, str] = {}
         self._stop_timer = steady_timer(node, REPEAT_PERIOD, self._repeat_stops)
@@ -163,7 +144,7 @@ class ModeClient:
         self._call(self._next)
 
     def _stop(self) -> None:
-        for service in self._stops:
+        for service in self._services[Request.EMERGENCY_STOP]:
             if not service.service_is_ready():
                 self._report(f"the service {service.srv_name} is missing; the stop is repeated for {STOP_TIMEOUT:g} s")
             self._unconfirmed[service] = time.monotonic() + STOP_TIMEOUT

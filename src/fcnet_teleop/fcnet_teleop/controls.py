@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fcnet_core.files import Positive, read_settings
-from fcnet_core.names import STYLE_PARAMETERS, Request, UnitreeButton
+from fcnet_core.names import Request, UnitreeButton
 from fcnet_core.remote import REMOTE_FILE, Source, Sources, check_sources, repeated
 
 # Unitree's remote has no L3, R3 (a stick pressed down) and `home`.
@@ -30,7 +30,6 @@ Keys = Annotated[tuple[Key, ...], Meta(min_length=1)]
 
 VELOCITY = ("vx", "vy", "yaw_rate")
 POSE = ("height", "roll", "pitch")
-STYLE = tuple(STYLE_PARAMETERS)  # of the gait: fields of a robot's `commands`
 SPEEDS = ("normal", "slow", "fast")
 DEFAULT_LAYOUT = "xbox"
 PRESSED = 0.5  # deflection of an axis that acts as a button
@@ -50,7 +49,7 @@ class Controls:
     """The state of a joystick: axes -1..1, names of pressed buttons, and the problem of an invalid message."""
 
     axes: dict[str, float]
-    pressed: frozenset[str]
+    pressed: frozenset[str] = frozenset()
     problem: str = ""
 
     def value(self, axis: str) -> float:
@@ -73,11 +72,6 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         if missing := set(_unsigned(self.pressed.values())) - set(_unsigned(self.axes)):
             raise ValueError(f"pressed names {', '.join(sorted(missing))}, which axes does not list")
 
-    @property
-    def controls(self) -> frozenset[str]:
-        """Names of all its buttons and axes."""
-        return frozenset((*self.buttons, *self.pressed, *_unsigned(self.axes))) - {"unused"}
-
     def read(self, axes: Sequence[float], buttons: Sequence[int]) -> Controls:
         """Read one message. Invalid axes and buttons count as centred and not pressed; `problem` gives the reason."""
         values = {
@@ -85,9 +79,8 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
             for axis, value in zip(self.axes, axes)  # noqa: B905 - a short message is a problem, see below
             if math.isfinite(value)
         }
-        held = Controls(values, frozenset())
         pressed = {name for name, value in zip(self.buttons, buttons) if value and name != "unused"}  # noqa: B905
-        pressed |= {name for name, axis in self.pressed.items() if held.value(axis) > PRESSED}
+        pressed |= {name for name, axis in self.pressed.items() if Controls(values).value(axis) > PRESSED}
         problem = ""
         if len(axes) < len(self.axes) or len(buttons) < len(self.buttons):
             problem = (
@@ -169,12 +162,9 @@ class Keyboard(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         _check_names("steps", self.steps, (*VELOCITY, *POSE))
         _check_names("requests", self.requests, REQUESTS)
-        meaning: dict[str, str] = {}
-        for name, keys in self.meanings:
-            for key in keys:
-                if key in meaning:
-                    raise ValueError(f"the key {key!r} means {meaning[key]} and {name}; give each its own key")
-                meaning[key] = name
+        for (one, keys), (other, others) in combinations(self.meanings, 2):
+            if same := {*keys} & {*others}:
+                raise ValueError(f"the key {min(same)!r} means {one} and {other}; give each its own key")
 
     @property
     def meanings(self) -> list[tuple[str, tuple[str, ...]]]:
@@ -198,22 +188,20 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_sources(self.sources)
-        needed = {*_unsigned(self.joystick.velocity.values())}
-        needed = needed.union(*(chord for _, chord in self.joystick.meanings))
-        for name in ("unitree", DEFAULT_LAYOUT):
-            if name not in self.layouts:
-                raise ValueError(f"layouts lacks {name}")
+        used = _unsigned(self.joystick.velocity.values())
+        needed = frozenset(used).union(*(chord for _, chord in self.joystick.meanings))
+        if lacking := {"unitree", DEFAULT_LAYOUT} - self.layouts.keys():
+            raise ValueError(f"layouts lacks {min(lacking)}")
         for name, layout in self.layouts.items():
             msgspec.structs.force_setattr(layout, "name", name)
-            if missing := sorted(needed - layout.controls):
+            if missing := sorted(needed.difference(layout.buttons, layout.pressed, _unsigned(layout.axes))):
                 raise ValueError(f"layout {name} lacks {', '.join(missing)}, which joystick uses")
         repeated([layout.frame_id for layout in self.layouts.values() if layout.frame_id], "layouts have the frame_id")
 
     def source(self, name: str) -> Source:
         """Return the source of that name; raises ValueError if it does not exist."""
-        for source in self.sources:
-            if source.name == name:
-                return source
+        if found := [source for source in self.sources if source.name == name]:
+            return found[0]
         raise ValueError(f"the remote control file lists no source {name}; add it to `sources`")
 
     def layout(self, frame_id: str, otherwise: str = DEFAULT_LAYOUT) -> JoyLayout:
@@ -221,9 +209,8 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
 
         Raises ValueError if neither exists.
         """
-        for layout in self.layouts.values():
-            if layout.frame_id and layout.frame_id == frame_id:
-                return layout
+        if found := [layout for layout in self.layouts.values() if layout.frame_id == frame_id != ""]:
+            return found[0]
         if otherwise not in self.layouts:
             raise ValueError(f"there is no joystick layout {otherwise!r}; known are {', '.join(self.layouts)}")
         return self.layouts[otherwise]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,51 +39,33 @@ class Section:
 STANDSTILL = Section("standstill", 0.0)  # before and after the course
 
 
-@dataclass(frozen=True)
-class Course:
-    """Sections in order. duration [s]; distance [m], as commanded."""
-
-    sections: tuple[Section, ...]
-
-    @property
-    def duration(self) -> float:
-        return sum(section.duration for section in self.sections)
-
-    @property
-    def distance(self) -> float:
-        return sum(math.hypot(section.vx, section.vy) * section.duration for section in self.sections)
-
-    def section_at(self, elapsed: float) -> tuple[Section, float] | None:
-        """Return the section at `elapsed` [s] after the start and the time [s] in it; None after the end."""
-        for section in self.sections:
-            if elapsed < section.duration:
-                return section, elapsed
-            elapsed -= section.duration
-        return None
-
-
 COURSES = {
-    "normal": Course(
-        (  # over the ramp and the step of the terrain "course"
-            Section("slope", 8.5, vx=0.6),  # to the foot of the ramp, up and down
-            Section("step", 5.0, vx=0.5, clearance=0.04),
-            Section("turn", 6.0, vx=0.2, yaw_rate=1.05),  # one turn: the way back leads over the step
-            Section("sideways", 4.0, vy=0.25),
-            Section("crouch", 5.0, vx=0.3, height=-0.08),
-            Section("tilt", 2.5, vx=0.2, roll=0.2),
-            Section("tilt", 2.5, vx=0.2, pitch=0.15),
-            Section("run", 6.0, vx=1.5),
-            Section("stop", 3.0),
-        ),
+    "normal": (  # over the ramp and the step of the terrain "course"
+        Section("slope", 8.5, vx=0.6),  # to the foot of the ramp, up and down
+        Section("step", 5.0, vx=0.5, clearance=0.04),
+        Section("turn", 6.0, vx=0.2, yaw_rate=1.05),  # one turn: the way back leads over the step
+        Section("sideways", 4.0, vy=0.25),
+        Section("crouch", 5.0, vx=0.3, height=-0.08),
+        Section("tilt", 2.5, vx=0.2, roll=0.2),
+        Section("tilt", 2.5, vx=0.2, pitch=0.15),
+        Section("run", 6.0, vx=1.5),
+        Section("stop", 3.0),
     ),
-    "hard": Course(
-        (
-            Section("forward", 5.0, vx=0.6),
-            Section("walk on", 6.0, vx=0.5, yaw_rate=0.3, toppled=True),
-            Section("stop", 2.0),
-        ),
+    "hard": (
+        Section("forward", 5.0, vx=0.6),
+        Section("walk on", 6.0, vx=0.5, yaw_rate=0.3, toppled=True),
+        Section("stop", 2.0),
     ),
 }
+
+
+def section_at(course: Sequence[Section], elapsed: float) -> tuple[Section, float] | None:
+    """Return the section at `elapsed` [s] after the start and the time [s] in it; None after the end."""
+    for section in course:
+        if elapsed < section.duration:
+            return section, elapsed
+        elapsed -= section.duration
+    return None
 
 
 class CourseScore:
@@ -100,8 +82,7 @@ class CourseScore:
         self._place: tuple[float, float] | None = None
         self._fallen = False
         self._stride: list[tuple[float, float, float]] = []  # velocities
-        self._stride_start = 0.0
-        self._stride_section: Section | None = None
+        self._stride_start, self._stride_section = 0.0, STANDSTILL
         self._errors: list[Array] = []
 
     @property
@@ -120,14 +101,12 @@ class CourseScore:
         fallen = -projected_gravity([attitude.x, attitude.y, attitude.z, attitude.w])[2] < FALLEN_UPRIGHT
         self.falls += fallen and not self._fallen
         self._fallen = fallen
-        settled = None if section is STANDSTILL or in_section < SETTLING_TIME else section
-        if settled is not self._stride_section:
-            self._stride, self._stride_section, self._stride_start = [], settled, time
-        if settled is None:
+        if section is STANDSTILL or in_section < SETTLING_TIME or section is not self._stride_section:
+            self._stride, self._stride_section, self._stride_start = [], section, time
             return
         self._stride.append((motion.linear.x, motion.linear.y, motion.angular.z))
         if time - self._stride_start >= STRIDE:
-            commanded = np.array([settled.vx, settled.vy, settled.yaw_rate])
+            commanded = np.array([section.vx, section.vy, section.yaw_rate])
             self._errors.append(np.abs(np.mean(self._stride, axis=0) - commanded))
             self._stride, self._stride_start = [], time
 

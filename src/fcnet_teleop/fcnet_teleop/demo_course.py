@@ -5,6 +5,7 @@ On the hard course a simulated robot is also pushed over and gets up again.
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import String
 from std_srvs.srv import Trigger
 
+from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import DemoFailedError
 from fcnet_core.names import PUSH, HealthKey, Mode, Request
 from fcnet_core.remote import Source
@@ -27,7 +29,7 @@ from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
 from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient
 from fcnet_teleop.controls import Command
-from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section
+from fcnet_teleop.course import COURSES, STANDSTILL, CourseScore, Section, section_at
 from fcnet_teleop.parameters import DemoParameters
 from fcnet_teleop.terminal import StatusDisplay
 
@@ -41,6 +43,12 @@ PUSH_HEIGHT = 0.08  # [m] above the trunk's centre
 PUSH_TIME = 1.5  # [s] in which a robot falls
 RESPONSE_TIMEOUT = 30.0  # [s]
 GET_UP_TIMEOUT = 40.0  # [s] from the fall until it walks
+STARTING: dict[str, Request] = {Mode.PASSIVE: Request.STAND_UP, Mode.STANDING: Request.WALK}
+GETTING_UP: dict[str, Request] = {
+    Mode.FAULT: Request.RESET,
+    Mode.PASSIVE: Request.RECOVER,
+    Mode.STANDING: Request.WALK,
+}
 
 
 class DemoCourse(Node):
@@ -52,9 +60,7 @@ class DemoCourse(Node):
         self._factor = chosen.real_time_factor
         self._simulated_time = bool(self.get_parameter(SIM_TIME).value)
         self._course = COURSES[chosen.course]
-        self._display = StatusDisplay()
-        self._score = CourseScore()
-        self._stop = Stop()
+        self._display, self._score, self._stop = StatusDisplay(), CourseScore(), Stop()
         self._section, self._in_section = STANDSTILL, 0.0
         self._mode = ""
         self._health: dict[str, str] = {}
@@ -69,25 +75,29 @@ class DemoCourse(Node):
         ODOM.subscribe(self, self._update_score)
         DIAGNOSTICS.subscribe(self, self._update_health)
 
-    def drive(self, stop: Stop) -> None:
-        """Stand up, walk the course, print the table. Raises DemoFailedError, or KeyboardInterrupt after `stop`."""
+    def drive(self, stop: Stop) -> str:
+        """Stand up, walk the course, print the table and return the result in words.
+
+        Raises DemoFailedError, or KeyboardInterrupt after `stop`.
+        """
         self._stop = stop
-        ways: dict[str, Request] = {Mode.PASSIVE: Request.STAND_UP, Mode.STANDING: Request.WALK}
-        self._request_walking(ways, START_TIMEOUT, "" if self._mode else "waiting for a robot")
+        self._request_walking(STARTING, START_TIMEOUT, "" if self._mode else "waiting for a robot")
         start = self._now()
         try:
             start = self._walk(start)
         finally:
             self._publish(STANDSTILL)
             self._display.print(f"\n{self._score.report(self._now() - start, self._health)}\n")
-        if self._score.distance < MIN_PROGRESS * self._course.distance:
-            raise DemoFailedError(
-                f"the robot walked {self._score.distance:.1f} m of the course's {self._course.distance:.1f} m"
-            )
+        commanded = sum(math.hypot(section.vx, section.vy) * section.duration for section in self._course)
+        if self._score.distance < MIN_PROGRESS * commanded:
+            raise DemoFailedError(f"the robot walked {self._score.distance:.1f} m of the course's {commanded:.1f} m")
+        if self._score.recovery is None:
+            return "the robot finished the course without a fall"
+        return "the robot was pushed over, got up, and finished the course without a fall of its own"
 
     def _request_walking(self, ways: dict[str, Request], timeout: float, progress: str) -> None:
         """Send the request of each mode in `ways` until the robot walks."""
-        deadline, requested = self._now() + timeout, float("-inf")
+        deadline, requested = self._now() + timeout, NEVER
         while self._mode != Mode.WALKING:
             self._spin(0.1)
             self._show(progress)
@@ -106,18 +116,22 @@ class DemoCourse(Node):
 
     def _walk(self, start: float) -> float:
         """Walk the course from time `start` [s]; return `start` plus the time of falls and recoveries."""
-        published = float("-inf")
-        while (place := self._course.section_at(self._now() - start)) is not None:
+        published, duration = NEVER, sum(section.duration for section in self._course)
+        while (place := section_at(self._course, self._now() - start)) is not None:
             if place[0].toppled and self._score.recovery is None:
-                self._section = STANDSTILL
-                start += self._fall_and_get_up()
+                self._section, began = STANDSTILL, self._now()
+                self._topple()
+                fallen = self._now()
+                self._request_walking(GETTING_UP, GET_UP_TIMEOUT, "getting up")
+                self._score.take_recovery(self._now() - fallen)
+                start += self._now() - began
                 continue
             self._section, self._in_section = place
             if self._now() - published >= COMMAND_PERIOD:
                 published = self._now()
                 self._publish(self._section)
             self._spin(0.01)
-            self._show(f"{self._section.name:<8}  {self._now() - start:4.1f}/{self._course.duration:.0f} s")
+            self._show(f"{self._section.name:<8}  {self._now() - start:4.1f}/{duration:.0f} s")
             if self._score.falls:
                 raise DemoFailedError(f"the robot fell in section '{self._section.name}'")
             if self._mode != Mode.WALKING:
@@ -125,20 +139,6 @@ class DemoCourse(Node):
                     f"the controller went to {self._mode} in section '{self._section.name}' {self._fault()}".strip()
                 )
         return start
-
-    def _fall_and_get_up(self) -> float:
-        """Push the robot over and make it get up and walk; return the time taken [s]."""
-        began = self._now()
-        self._topple()
-        fallen = self._now()
-        ways: dict[str, Request] = {
-            Mode.FAULT: Request.RESET,
-            Mode.PASSIVE: Request.RECOVER,
-            Mode.STANDING: Request.WALK,
-        }
-        self._request_walking(ways, GET_UP_TIMEOUT, "getting up")
-        self._score.take_recovery(self._now() - fallen)
-        return self._now() - began
 
     def _topple(self) -> None:
         for speed in PUSHES:
@@ -164,12 +164,6 @@ class DemoCourse(Node):
             if time.monotonic() > deadline:
                 raise DemoFailedError(f"{service.srv_name} does not respond; is the robot a simulated one?")
 
-    @property
-    def success(self) -> str:
-        """The result in words."""
-        toppled = "" if self._score.recovery is None else "was pushed over, got up, and "
-        return f"the robot {toppled}finished the course without a fall{' of its own' if toppled else ''}"
-
     def _fault(self) -> str:
         """Return why the controller is in fault, or ""; waits for its diagnostics, which are sent every second."""
         deadline = time.monotonic() + HEALTH_TIMEOUT
@@ -185,8 +179,9 @@ class DemoCourse(Node):
     def _publish(self, section: Section) -> None:
         setpoint = asdict(section)
         self._commands.publish(Command(velocity=setpoint, pose=setpoint))
-        changed, self._clearance = section.clearance != self._clearance, section.clearance
-        self._style.request({"clearance": section.clearance} if changed else {})
+        if section.clearance != self._clearance:
+            self._clearance = section.clearance
+            self._style.request({"clearance": section.clearance})
 
     def _show(self, progress: str) -> None:
         section = self._section
@@ -206,7 +201,7 @@ class DemoCourse(Node):
         namespace = self.get_namespace().strip("/")
         for status in message.status:
             if status.name.rpartition("/")[0] == namespace:
-                self._health.update({pair.key: pair.value for pair in status.values})
+                self._health |= {pair.key: pair.value for pair in status.values}
 
     def _now(self) -> float:
         """Return simulated time [s]: /clock if use_sim_time, else real time multiplied by the factor."""
@@ -222,15 +217,14 @@ def main() -> int:
 
 def _run(node: DemoCourse, stop: Stop) -> int:
     try:
-        node.drive(stop)
+        print(f"Passed: {node.drive(stop)}.", flush=True)
+        return 0
     except DemoFailedError as failure:
         print(f"Failed: {failure}.", flush=True)
         return 1
     except KeyboardInterrupt:
         print("Stopped before the end of the course.", flush=True)
         return 130
-    print(f"Passed: {node.success}.", flush=True)
-    return 0
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -15,6 +14,7 @@ from rclpy.node import Node
 from rclpy.time import Time
 from sensor_msgs.msg import Joy
 
+from fcnet_core.control.timing import NEVER
 from fcnet_core.names import Request
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
@@ -57,12 +57,9 @@ class JoyReader:
 
     def __init__(self, joystick: Joystick, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
         self.silence, self.is_released = 0.0, False
-        self._joystick = joystick
-        self._layout = layout
-        self._ranges = ranges
+        self._joystick, self._layout, self._ranges = joystick, layout, ranges
         self._pose = dict.fromkeys(POSE, 0.0)
-        self._time = -math.inf
-        self._driving = False
+        self._time, self._driving = NEVER, False
         self._stops: frozenset[frozenset[str]] = frozenset()
         self._held: frozenset[str] | None = None  # functions; None: unknown, so no button counts as just pressed
 
@@ -104,36 +101,30 @@ class JoyReader:
         return JoyCommand(velocity, pose, requests, driving)
 
     def _last_velocity(self) -> dict[str, float] | None:
-        """Return zero velocity if the robot was driven, else None."""
         return dict.fromkeys(VELOCITY, 0.0) if self._driving else None
 
     def _velocity(self, controls: Controls, held: Collection[str]) -> dict[str, float]:
         fraction = self._joystick.speed["slow" if "slow" in held else "fast" if "fast" in held else "normal"]
-        velocity = {}
+        dead_zone, expo, velocity = self._joystick.dead_zone, self._joystick.expo, {}
         for field, axis in self._joystick.velocity.items():
-            value = fraction * self._shape(controls.value(axis))
-            limits = self._ranges[field]
-            velocity[field] = value * (limits.highest if value > 0 else -limits.lowest)
+            value, limits = controls.value(axis), self._ranges[field]
+            beyond = max(abs(value) - dead_zone, 0.0) / (1.0 - dead_zone)
+            share = fraction * ((1.0 - expo) * beyond + expo * beyond**3)  # of the range, from 0 to fraction
+            velocity[field] = share * (limits.highest if value > 0 else limits.lowest)
         return velocity
-
-    def _shape(self, value: float) -> float:
-        """Apply dead zone and expo to a deflection; -1..1 stays -1..1."""
-        beyond = max(abs(value) - self._joystick.dead_zone, 0.0) / (1.0 - self._joystick.dead_zone)
-        expo = self._joystick.expo
-        return math.copysign((1.0 - expo) * beyond + expo * beyond**3, value)
 
     def _change_pose(self, held: set[str], new: set[str], duration: float) -> dict[str, float] | None:
         """Return the pose after the pose buttons were held for `duration` [s]; None if none is held."""
+        directions = {field: (f"raise {field}" in held) - (f"lower {field}" in held) for field in POSE}
         if "level" in new:
             self._pose = dict.fromkeys(POSE, 0.0)
-            return dict(self._pose)
-        directions = {field: (f"raise {field}" in held) - (f"lower {field}" in held) for field in POSE}
-        if not any(directions.values()):
+        elif not any(directions.values()):
             return None
-        for field, direction in directions.items():
-            limits = self._ranges[field]
-            moved = self._pose[field] + direction * self._joystick.pose_speed * limits.rate * duration
-            self._pose[field] = limits.clip(moved)
+        else:
+            for field, direction in directions.items():
+                limits = self._ranges[field]
+                moved = self._pose[field] + direction * self._joystick.pose_speed * limits.rate * duration
+                self._pose[field] = limits.clip(moved)
         return dict(self._pose)
 
 
@@ -145,10 +136,8 @@ class Joysticks:
     """
 
     def __init__(self, remote: RemoteControl, layout: str, ranges: dict[str, CommandRange], timeout: float) -> None:
-        self._remote = remote
+        self._remote, self._ranges, self._timeout = remote, ranges, timeout
         self._layout = remote.layout("", layout).name
-        self._ranges = ranges
-        self._timeout = timeout
         self._readers: dict[str, JoyReader] = {}
         self._driver: str | None = None
 
@@ -240,14 +229,10 @@ class TeleopJoy(Node):
         elapsed, self._checked = min(now - self._checked, 2 * CHECK_PERIOD), now
         for frame_id, command in self._joysticks.release_silent(elapsed):
             self._publish(command)
-            message = (
+            self.get_logger().warning(
                 f"joystick {frame_id!r} has been silent for {self._timeout:g} s and counts as released; "
                 "check its battery and cable (joy_node: autorepeat_rate must not be 0)"
             )
-            if command.velocity is None:
-                self.get_logger().info(message)
-            else:
-                self.get_logger().warning(message)
 
     def _publish(self, command: JoyCommand) -> None:
         for request in command.requests:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from rclpy.node import Node
 from std_msgs.msg import String
 
+from fcnet_core.control.timing import NEVER
 from fcnet_core.names import Mode, Request
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
@@ -44,7 +45,7 @@ class KeyboardCommand:
         self._ranges = ranges
         self._meanings = {key: meaning for meaning, names in keys.meanings for key in names}
         self._sizes = {field: step.size for field, step in keys.steps.items()}
-        self._pressed = self._posed = float("-inf")
+        self._pressed = self._posed = NEVER
         self.setpoint = dict.fromkeys((*VELOCITY, *POSE), 0.0)
 
     def press(self, key: str, now: float) -> Request | None:
@@ -73,8 +74,7 @@ class KeyboardCommand:
     def release(self, now: float) -> bool:
         """Set the velocity to zero at time `now` [s]; return whether it was not zero."""
         moved = any(self.setpoint[field] for field in VELOCITY)
-        if moved:
-            self._pressed = now
+        self._pressed = now if moved else self._pressed
         self._clear(VELOCITY)
         return moved
 
@@ -82,10 +82,11 @@ class KeyboardCommand:
         """Return the command to publish at time `now` [s]."""
         if any(self.setpoint[field] for field in VELOCITY):
             self._pressed = now
-        velocity, pose = ({field: self.setpoint[field] for field in fields} for fields in (VELOCITY, POSE))
-        return Command(
-            velocity if now - self._pressed <= LINGER else None, pose if now - self._posed <= LINGER else None
+        velocity, pose = (
+            {field: self.setpoint[field] for field in fields} if now - changed <= LINGER else None
+            for fields, changed in ((VELOCITY, self._pressed), (POSE, self._posed))
         )
+        return Command(velocity, pose)
 
     def __str__(self) -> str:
         vx, vy, yaw_rate, height, roll, pitch = self.setpoint.values()

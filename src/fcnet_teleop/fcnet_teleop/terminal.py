@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import shutil
 import sys
 import termios
 import time
@@ -16,7 +17,6 @@ KEY = re.compile("\x1b\\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 NAMES = {" ": "space", "\x1b": "escape", "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left"}
 PLAIN_PERIOD = 1.0  # [s] between two lines without a terminal
 LIVE_PERIOD = 0.1  # [s]
-DEFAULT_WIDTH = 80
 CLEAR_LINE = "\r\x1b[2K"
 
 
@@ -62,7 +62,7 @@ class StatusDisplay:
             return
         self._shown_at = now
         if self._live:
-            width = os.get_terminal_size(sys.stdout.fileno()).columns or DEFAULT_WIDTH
+            width = shutil.get_terminal_size().columns
             # Returns the cursor to the left edge, where other log lines then start.
             print(f"{CLEAR_LINE}{status[: width - 1]}", end="\r", flush=True)
         else:

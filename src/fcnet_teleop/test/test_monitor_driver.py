@@ -68,7 +68,7 @@ def test_letting_go_gives_zero_for_a_while_and_then_silence(driver, page):
     assert forward(driver, 5.1) == 0.5
 
 
-def test_a_page_that_falls_silent_stops_the_robot_gets_the_time_once_and_cannot_just_go_on(driver, page):
+def test_a_page_that_falls_silent_stops_the_robot_and_cannot_just_go_on(driver, page):
     page.sends(ZERO, 0.0)
     page.sends(AHEAD, 0.1)
     assert forward(driver, 0.1 + COMMAND_TIMEOUT) == 0.5
@@ -79,8 +79,6 @@ def test_a_page_that_falls_silent_stops_the_robot_gets_the_time_once_and_cannot_
     assert page.sends(ZERO, late + 0.2) == ""
     assert page.sends(AHEAD, late + 0.3) == ""
     assert forward(driver, late + 1.1) == 0.0
-    assert "1.3 s" in page.sends(ZERO, late + 1.6)
-    assert page.sends(AHEAD, late + 1.7) == ""
 
 
 def test_a_timeout_counts_even_if_nothing_was_published_meanwhile(driver, page):

@@ -172,18 +172,36 @@ def _measured_reach(setpoints: Iterable[Floats], needed: int, lowest: Floats, hi
 
     A field reaches as far as `needed` of the setpoints within WINDOW of the knot did. lowest, highest: (9,).
     """
-    forward = _Reach(2 * needed, 1)
+    forward: Floats = np.empty((0, 1))
     for part in setpoints:
-        forward.add(np.clip(part[:, :1], lowest[0], highest[0]))
-    if forward.seen < 4 * needed:
+        forward = _extremes(forward, np.clip(part[:, :1], lowest[0], highest[0]), 2 * needed)
+    if len(forward) < 4 * needed:
         return {}
-    knots = np.clip(_knots(*forward.ends[0]), lowest[0], highest[0])
-    reaches = {knot: _Reach(needed, len(FIELDS)) for knot in knots.tolist()}
+    parts = [np.linspace(0.0, end, math.ceil(abs(end) / SPACING) + 1) for end in _ends(forward, 2 * needed)[0].tolist()]
+    knots = np.unique(np.round(np.concatenate(parts), DECIMALS) + 0.0)  # evenly spaced on both sides of 0
+    kept: dict[float, Floats] = dict.fromkeys(
+        np.clip(knots, lowest[0], highest[0]).tolist(), np.empty((0, len(FIELDS)))
+    )
     for part in setpoints:
         clipped = np.clip(part, lowest, highest)
-        for knot, reach in reaches.items():
-            reach.add(clipped[np.abs(clipped[:, 0] - knot) <= WINDOW, 1:])
-    return {knot: reach.ends for knot, reach in reaches.items() if reach.seen >= 2 * needed}
+        for knot, before in kept.items():
+            kept[knot] = _extremes(before, clipped[np.abs(clipped[:, 0] - knot) <= WINDOW, 1:], needed)
+    return {knot: _ends(values, needed) for knot, values in kept.items() if len(values) >= 2 * needed}
+
+
+def _extremes(kept: Floats, values: Floats, count: int) -> Floats:
+    """Return the `count` lowest and the `count` highest of both (N, F), per column; all of up to 2 x count."""
+    both = np.concatenate([kept, values])
+    if len(both) <= 2 * count:
+        return both
+    both = np.partition(both, [count - 1, len(both) - count], axis=0)
+    return np.concatenate([both[:count], both[-count:]])
+
+
+def _ends(extremes: Floats, count: int) -> Array:
+    """Return lowest and highest value (F, 2) that `count` values reach, at least up to 0."""
+    ordered = np.sort(extremes, axis=0)
+    return np.stack([np.minimum(ordered[count - 1], 0.0), np.maximum(ordered[-count], 0.0)], axis=1)
 
 
 def _monotone_reach(reach: Array, rest: int) -> Array:
@@ -202,33 +220,3 @@ def _monotone_reach(reach: Array, rest: int) -> Array:
         np.maximum.accumulate(side[..., 0], out=side[..., 0])
         np.minimum.accumulate(side[..., 1], out=side[..., 1])
     return reach
-
-
-class _Reach:
-    """The range that at least `count` added values reach at both ends, per field. seen: number of added values."""
-
-    def __init__(self, count: int, fields: int) -> None:
-        self.seen = 0
-        self._count = count
-        self._low: Floats = np.empty((0, fields))
-        self._high: Floats = np.empty((0, fields))
-
-    def add(self, values: Floats) -> None:
-        """Add values (N, F)."""
-        self.seen += len(values)
-        self._low = self._least(np.concatenate([self._low, values]))
-        self._high = -self._least(-np.concatenate([self._high, values]))
-
-    @property
-    def ends(self) -> Array:
-        """Lowest and highest value (F, 2) that `count` values reach; 0 is always within. Needs `count` values."""
-        return np.stack([np.minimum(self._low.max(0), 0.0), np.maximum(self._high.min(0), 0.0)], axis=1)
-
-    def _least(self, values: Floats) -> Floats:
-        return np.partition(values, self._count - 1, axis=0)[: self._count] if len(values) > self._count else values
-
-
-def _knots(lowest: float, highest: float) -> Array:
-    """Return evenly spaced knots from `lowest` to 0 and from 0 to `highest`."""
-    parts = [np.linspace(0.0, end, math.ceil(abs(end) / SPACING) + 1) for end in (lowest, highest)]
-    return np.unique(np.round(np.concatenate(parts), DECIMALS) + 0.0)

@@ -298,28 +298,22 @@ def recorded_targets(
     interface, steps = model.card.interface, len(cold)
     limiter = JointLimiter(robot, period, steps)
     limiter.start(known.sent[0])
-    if interface.has_past:
-        runner = PolicyRunner(policy, interface, JointLimiter(robot, period))
-        return limiter.limit(_one_after_another(runner, states, known, cold))
-    seen = ObservationBuilder(interface, robot.joint_names).build(states, known)
-    outputs = np.empty((steps, interface.outputs["action"]))
-    for step in range(steps):
-        if cold[step]:
-            policy.reset()
-        outputs[step] = policy.step(seen[step])
-    decoder = ActionDecoder(interface, robot, (steps,))
-    return limiter.limit(decoder.decode(outputs, (states.joint_position, states.joint_velocity)))
-
-
-def _one_after_another(runner: PolicyRunner, states: RobotState, known: Known, cold: Mask) -> Array:
-    """Return the actions (K, N) [rad] of recorded steps of a policy with terms that look back."""
+    if not interface.has_past:  # all observations at once
+        seen = ObservationBuilder(interface, robot.joint_names).build(states, known)
+        outputs = np.empty((steps, interface.outputs["action"]))
+        for step in range(steps):
+            if cold[step]:
+                policy.reset()
+            outputs[step] = policy.step(seen[step])
+        decoder = ActionDecoder(interface, robot, (steps,))
+        return limiter.limit(decoder.decode(outputs, (states.joint_position, states.joint_velocity)))
+    runner = PolicyRunner(policy, interface, JointLimiter(robot, period))
     actions = np.empty(known.sent[0].shape)
-    for step in range(len(cold)):
+    for step in range(steps):
         if cold[step]:
             runner.reset()
         runner.limiter.last, runner.limiter.previous = (sent[step] for sent in known.sent)
         runner.repeat_command(*(np.asarray(values)[step] for values in known[:3]))
-        signals = {name: getattr(states, name)[step] for name in ROBOT_SIGNALS}
-        actions[step] = runner.act(runner.observe(signals))
+        actions[step] = runner.act(runner.observe({name: getattr(states, name)[step] for name in ROBOT_SIGNALS}))
         runner.send(actions[step])
-    return actions
+    return limiter.limit(actions)

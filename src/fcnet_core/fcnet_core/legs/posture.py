@@ -52,13 +52,13 @@ class Posture:
         """Request to stand. target: the last position targets or, without any, the joint positions (N,) [rad];
         orientation (4,) x, y, z, w of the trunk.
         """
-        if self.mode is Mode.PASSIVE:
-            self._rise(target, orientation)
-            return f"standing up, which takes {self._motion.duration:.1f} s"
-        if self.mode is Mode.LYING_DOWN:
-            share, load = self._motion.place(self._elapsed)
-            rise = self._path.between(share, STANDING, self._stand_up_time)
-            self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *rise])
+        if self.mode in (Mode.PASSIVE, Mode.LYING_DOWN):
+            if self.mode is Mode.PASSIVE:
+                self._rise(target, orientation)
+            else:
+                share, load = self._motion.place(self._elapsed)
+                rise = self._path.between(share, STANDING, self._stand_up_time)
+                self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *rise])
             return f"standing up, which takes {self._motion.duration:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.STANDING_UP

@@ -115,37 +115,27 @@ class LegPath(StandPath):
         self._offsets: Array = np.zeros((len(LEGS), 2))
 
     def stand_on(self, joints: Array) -> None:
-        """Keep the feet where joints (N,) place them, relative to each other.
-
-        Feet with load do not slide; the trunk moves to their middle.
-        """
+        """Keep the feet where joints (N,) place them: with load they do not slide; the trunk moves to their middle."""
         offsets = (self._feet_of(joints) - self._feet[-1])[:, :2]
         self._offsets = np.clip(offsets - offsets.mean(axis=0), -FARTHEST, FARTHEST)
 
     def follow(self, joints: Array, orientation: Array, period: float, carries: bool) -> None:
-        """Process the measurements of one period [s].
-
-        Torques are for the measured pose, without delay: late torques, or torques for the planned pose, topple a robot
-        when a foot has lost its ground. If the legs carry the robot, the feet move slowly under the trunk, because
-        fast feedback would amplify the sway of a robot on its legs at 0.7 Hz.
-        """
+        # Torques are for the measured pose, without delay: late torques, or torques for the planned pose, topple a
+        # robot when a foot has lost its ground. If the legs carry the robot, the feet move slowly under the trunk,
+        # because fast feedback would amplify the sway of a robot on its legs at 0.7 Hz.
         slope = _slope(orientation)
         self._slope = self._slope + min(1.0, period / QUICK_SMOOTHING) * (slope - self._slope)
         self._lean = self._lean + min(1.0, period / (SLOW_SMOOTHING if carries else SMOOTHING)) * (slope - self._lean)
         self._joints = joints
 
     def targets(self, share: float, load: float = 1.0) -> Array:
-        """Return position targets (N,) [rad] at a share of the path.
-
-        They differ from the pose by the offset at which the motors carry the share `load` of the robot.
-        """
+        """Return the pose (N,) [rad] plus the offset at which the motors carry the share `load` of the robot."""
         pose, down = self.pose(share), np.array([*self._slope, -1.0])
         held = (pose if self._joints is None else self._joints)[self._rows]
         pose[self._rows] += load / self._kp * self._legs.torques(held, down / np.linalg.norm(down))
         return pose
 
     def poses(self, shares: Array) -> Array:
-        """Return joint positions (K, N) [rad] at shares (K,) of the path."""
         knots = np.array([LYING, CROUCHING, STANDING])
         after = np.clip(np.searchsorted(knots, shares), 1, 2)
         part = ((shares - knots[after - 1]) / (knots[after] - knots[after - 1]))[:, None, None]

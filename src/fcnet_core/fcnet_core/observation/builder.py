@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Floats, Mask, Rows, Single
+from fcnet_core.observation import terms
 from fcnet_core.observation.interface import Input, PolicyInterface
 from fcnet_core.observation.signals import MeasuredState
-from fcnet_core.observation.terms import (
-    Clock,
-    Command,
-    Constant,
-    Image,
-    JointPosition,
-    JointVelocity,
-    LastAction,
-    ProjectedGravity,
-    ReturnToGo,
-    Reward,
-    Term,
-)
+from fcnet_core.observation.terms import Term
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import projected_gravity
 
@@ -98,100 +88,93 @@ class ObservationBuilder:
             self._next.clear()
             self.steps += 1
 
-    def _input(self, name: str, seen: Input) -> Callable[[Mapping[str, Any], Known], Any]:
+    def _input(self, name: str, seen: Input) -> Read:
         """Return a function that builds one input."""
         reads = [self._term(f"{name}/{place}", term) for place, term in enumerate(seen.terms)]
-        spec = self.interface.spec[name]
+        spec, clip, is_clipped = self.interface.spec[name], seen.clip, math.isfinite(seen.clip)
         if spec.dtype != "float32":
             return lambda values, known: np.asarray(reads[0](values, known), spec.dtype)
-        if seen.history or any(term.history for term in seen.terms):
-            return self._with_history(name, seen, reads)
 
-        if math.isinf(seen.clip):  # decided here: what runs in each control cycle is as short as possible
-            return lambda values, known: _joined([read(values, known) for read in reads])
-        return lambda values, known: np.clip(_joined([read(values, known) for read in reads]), -seen.clip, seen.clip)
+        def frame(values: Mapping[str, Any], known: Known) -> Single:
+            parts = [read(values, known) for read in reads]
+            entries: Single = np.concatenate(parts, axis=-1, dtype=np.float32, casting="unsafe")
+            return np.clip(entries, -clip, clip) if is_clipped else entries
 
-    def _with_history(self, name: str, seen: Input, reads: list[Read]) -> Read:
-        """Return a function that builds an input of past frames; they are kept oldest first, scaled and clipped."""
+        if seen.history is None and not any(term.history for term in seen.terms):
+            return frame
+        # Past frames are kept oldest first, scaled and clipped.
         sizes = [self.interface.size(term) for term in seen.terms]
-        ends = np.cumsum(sizes)
-        longest = max(seen.frames(term) for term in seen.terms)
+        ends, longest = np.cumsum(sizes), max(seen.frames(term) for term in seen.terms)
         place = {id(term): slice(end - size, end) for term, size, end in zip(seen.terms, sizes, ends, strict=True)}
         blocks = [(longest - 1 - age, place[id(term)]) for age, term in self.interface.blocks(seen)]
-        first = [term.history is not None or (seen.history is not None and seen.history.start == "first")
-                 for term in seen.terms]  # fmt: skip
-        fills = np.repeat(first, sizes)
+        starts_first = seen.history is not None and seen.history.start == "first"
+        fills = np.repeat([starts_first or term.history is not None for term in seen.terms], sizes)
         self._memory[name] = np.zeros((*self._lead, longest, sum(sizes)), np.float32)
 
-        def build(values: Mapping[str, Any], known: Known) -> Floats:
-            frame = _joined([read(values, known) for read in reads])
-            frame = np.clip(frame, -seen.clip, seen.clip)[..., None, :]
+        def frames(values: Mapping[str, Any], known: Known) -> Floats:
+            newest = frame(values, known)[..., None, :]
             cold = (self.steps == 0)[..., None, None]
-            past = np.where(cold & fills, frame, self._memory[name][..., 1:, :])
-            frames = self._next[name] = np.concatenate([past, frame], axis=-2)
-            return np.concatenate([frames[..., row, entries] for row, entries in blocks], axis=-1)
+            past = np.where(cold & fills, newest, self._memory[name][..., 1:, :])
+            kept = self._next[name] = np.concatenate([past, newest], axis=-2)
+            return np.concatenate([kept[..., row, entries] for row, entries in blocks], axis=-1)
 
-        return build
+        return frames
 
     def _term(self, key: str, term: Term) -> Read:
         """Return a function that reads a term (..., size), clipped and scaled. key: of its memory."""
-        read = self._value(key, term)
-        clip, scale = term.clip, np.asarray(term.scale)
+        read, clip, scale = self._value(key, term), term.clip, np.asarray(term.scale)
         if np.isinf(clip) and (scale == 1.0).all():
             return read
-        if np.isinf(clip):
-            return lambda values, known: scale * read(values, known)
         return lambda values, known: scale * np.clip(read(values, known), -clip, clip)
 
     def _value(self, key: str, term: Term) -> Read:
         match term:
-            case ProjectedGravity():
+            case terms.ProjectedGravity():
                 return lambda values, _: projected_gravity(values["orientation"])
-            case JointVelocity():
+            case terms.JointVelocity():
                 return self._of_joints("joint_velocity")
-            case JointPosition():
-                return self._joint_position(term)
-            case LastAction():
-                return _last_action(term)
-            case Command():
+            case terms.JointPosition():
+                position, pose = self._of_joints("joint_position"), self.interface.pose
+                forms: dict[str, Read] = {
+                    "sin": lambda values, known: np.sin(position(values, known)),
+                    "cos": lambda values, known: np.cos(position(values, known)),
+                    "relative": lambda values, known: position(values, known) - pose,
+                    "absolute": position,
+                }
+                return forms[term.form]
+            case terms.LastAction():
+                place = term.age - 1
+                actions: dict[str, Read] = {
+                    "sent": lambda _, known: known.sent[place],
+                    "output": lambda _, known: known.output[place],
+                    "index": lambda _, known: known.choice[place][..., None],
+                }
+                return actions[term.of]
+            case terms.Command():
                 return self._command(term.fields)
-            case Clock():
+            case terms.Clock():
                 return self._clock(key, term)
-            case Constant():
-                return _constant(term.size, term.value)
-            case Reward():
+            case terms.Constant():
+                rows = lru_cache(maxsize=1)(lambda lead: np.full((*lead, term.size), term.value))
+                return lambda _, known: rows(known.setpoint.shape[:-1])
+            case terms.Reward():
                 return lambda values, _: np.where(self.steps == 0, 0.0, values["reward"])[..., None]
-            case ReturnToGo():
+            case terms.ReturnToGo():
                 return self._return_to_go(key, term)
-            case Image():
-                return lambda values, _: values[term.reads]
         return lambda values, _: values[term.reads]
 
     def _of_joints(self, name: str) -> Read:
         rows = self._rows
         return (lambda values, _: values[name]) if rows is None else (lambda values, _: values[name][..., rows])
 
-    def _joint_position(self, term: JointPosition) -> Read:
-        position, pose = self._of_joints("joint_position"), self.interface.pose
-        match term.form:
-            case "sin":
-                return lambda values, known: np.sin(position(values, known))
-            case "cos":
-                return lambda values, known: np.cos(position(values, known))
-            case "relative":
-                return lambda values, known: position(values, known) - pose
-        return position
-
     def _command(self, names: tuple[str, ...]) -> Read:
         """Return a function that reads setpoints (..., len(names)) by name."""
         fixed = self.interface.commands.fixed
         if not fixed.keys() & {*names}:
             rows = [SETPOINT_FIELDS.index(name) for name in names]
-            first = rows[0] if rows else 0
-            if rows == list(range(first, first + len(rows))):
-                chosen = slice(first, first + len(rows))
-                return lambda _, known: known.setpoint[..., chosen]
-            return lambda _, known: known.setpoint[..., rows]
+            span = range(min(rows, default=0), max(rows, default=-1) + 1)
+            chosen: Any = slice(span.start, span.stop) if rows == [*span] else rows
+            return lambda _, known: known.setpoint[..., chosen]
 
         def read(_: Mapping[str, Any], known: Known) -> Array:
             lead = known.setpoint.shape[:-1]
@@ -203,14 +186,15 @@ class ObservationBuilder:
 
         return read
 
-    def _clock(self, key: str, term: Clock) -> Read:
+    def _clock(self, key: str, term: terms.Clock) -> Read:
+        period = 1.0 / self.interface.rate
         if term.form == "gait":
             return _gait
-        period = 1.0 / self.interface.rate
         if term.form == "sin_cos":
+            turn = TURN * period / (term.period or 1.0)  # per step
 
             def sin_cos(_: Mapping[str, Any], known: Known) -> Array:
-                angle = TURN * (self.steps + 1 - term.lag) * period / (term.period or 1.0)
+                angle = turn * (self.steps + 1 - term.lag)
                 return np.stack([np.sin(angle), np.cos(angle)], axis=-1)
 
             return sin_cos
@@ -226,35 +210,18 @@ class ObservationBuilder:
 
         return foot_sines
 
-    def _return_to_go(self, key: str, term: ReturnToGo) -> Read:
+    def _return_to_go(self, key: str, term: terms.ReturnToGo) -> Read:
+        if term.hold:
+            return lambda _values, _known: np.full((*self._lead, 1), term.target)
         span = term.reference[1] - term.reference[0]
         self._memory[key] = np.zeros(self._lead)  # earned since the reset, as a share of the span
 
         def read(values: Mapping[str, Any], known: Known) -> Array:
-            if term.hold:
-                return np.full((*self._lead, 1), term.target)
             earned = np.where(self.steps == 0, 0.0, self._memory[key] + np.asarray(values["reward"]) / span)
             self._next[key] = earned
             return (term.target - earned)[..., None]
 
         return read
-
-
-def _joined(parts: list[Any]) -> Single:
-    joined: Single = np.concatenate(parts, axis=-1, dtype=np.float32, casting="unsafe")
-    return joined
-
-
-def _constant(size: int, value: float) -> Read:
-    rows = np.full(size, value)
-
-    def read(_: Mapping[str, Any], known: Known) -> Array:
-        nonlocal rows
-        if rows.shape[:-1] != (lead := known.setpoint.shape[:-1]):
-            rows = np.full((*lead, size), value)
-        return rows
-
-    return read
 
 
 def _gait(_: Mapping[str, Any], known: Known) -> Array:
@@ -263,13 +230,3 @@ def _gait(_: Mapping[str, Any], known: Known) -> Array:
     if np.ndim(angle):
         return np.stack([np.sin(angle), np.cos(angle), known.walking], axis=-1)
     return np.array((math.sin(angle), math.cos(angle), known.walking))
-
-
-def _last_action(term: LastAction) -> Read:
-    place = term.age - 1
-    match term.of:
-        case "sent":
-            return lambda _, known: known.sent[place]
-        case "output":
-            return lambda _, known: known.output[place]
-    return lambda _, known: known.choice[place][..., None]

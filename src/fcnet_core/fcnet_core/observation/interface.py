@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import accumulate, chain
 from typing import Annotated, Literal
 
 import numpy as np
@@ -60,8 +61,8 @@ class Input(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
 
     def __post_init__(self) -> None:
         if any(isinstance(term, Preset) for term in self.terms):
-            expanded = (PRESETS[term.name] if isinstance(term, Preset) else (term,) for term in self.terms)
-            force_setattr(self, "terms", tuple(term for terms in expanded for term in terms))
+            expanded = [PRESETS[term.name] if isinstance(term, Preset) else (term,) for term in self.terms]
+            force_setattr(self, "terms", tuple(chain(*expanded)))
         if len(self.terms) > 1 and any(isinstance(term, Image) for term in self.terms):
             raise ValueError("an image must be alone in its input")
 
@@ -139,6 +140,10 @@ class Commands(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
                 raise ValueError(f"the envelope admits {name} from {low:g} to {high:g}, beyond its command range")
 
 
+def _numbers(field: str) -> cached_property[Array]:
+    return cached_property(lambda interface: np.array(getattr(interface, field) or (), dtype=np.float64))
+
+
 class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, dict=True):
     """What a policy sees and does. Vectors of joints are in the order of `joints`, the network's.
 
@@ -161,8 +166,8 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     commands: Commands = Commands()
 
     def __post_init__(self) -> None:
-        if twice := [joint for joint, count in Counter(self.joints).items() if count > 1]:
-            raise ValueError(f"joints names {twice[0]} twice")
+        if twice := Counter(self.joints) - Counter({*self.joints}):
+            raise ValueError(f"joints names {min(twice)} twice")
         moves_joints = isinstance(self.action, JointTargets)
         if moves_joints and not self.joints:
             raise ValueError("joints must be named for an action of kind joint_position")
@@ -215,20 +220,12 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             return len(self.joints)
         return self.action.size if isinstance(self.action, VectorAction) else len(self.action.fields)
 
-    @property
-    def pose(self) -> Array:
-        """The default pose (N,) [rad]."""
-        return np.array(self.default_pose or (), dtype=np.float64)
-
-    @property
-    def stiffness(self) -> Array:
-        """The gains kp (N,) [Nm/rad]."""
-        return np.array(self.kp or (), dtype=np.float64)
-
-    @property
-    def damping(self) -> Array:
-        """The gains kd (N,) [Nms/rad]."""
-        return np.array(self.kd or (), dtype=np.float64)
+    pose = _numbers("default_pose")
+    """The default pose (N,) [rad]."""
+    stiffness = _numbers("kp")
+    """The gains kp (N,) [Nm/rad]."""
+    damping = _numbers("kd")
+    """The gains kd (N,) [Nms/rad]."""
 
     def size(self, term: Term) -> int:
         """Return the number of entries of a term in one frame."""
@@ -268,34 +265,31 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             if sizes and part == "command" == sizes[-1][0]:
                 size += sizes.pop()[1]
             sizes.append((part, size))
-        parts, seen_parts = {}, Counter[str]()
+        parts, count = {}, Counter[str]()
         for part, size in sizes:
-            seen_parts[part] += 1
-            parts[part if seen_parts[part] == 1 else f"{part}.{seen_parts[part]}"] = size
+            count[part] += 1
+            parts[part if count[part] == 1 else f"{part}.{count[part]}"] = size
         return ArraySpec((sum(parts.values()),), parts=parts)
 
     def blocks(self, seen: Input) -> list[tuple[int, AnyTerm]]:
         """Return age in frames and term of every block of entries, in the order of the input."""
         history = seen.history
         newest_first = history is not None and history.order == "newest_first"
-
-        def ages(frames: int, reverse: bool) -> list[int]:
-            return list(range(frames) if reverse else range(frames - 1, -1, -1))
-
         if history and history.layout == "frame":
-            return [(age, term) for age in ages(history.length, newest_first) for term in seen.terms]
+            ages = range(history.length)[:: 1 if newest_first else -1]
+            return [(age, term) for age in ages for term in seen.terms]
         return [
-            (age, term) for term in seen.terms for age in ages(seen.frames(term), newest_first and not term.history)
+            (age, term)
+            for term in seen.terms
+            for age in range(seen.frames(term))[:: 1 if newest_first and not term.history else -1]
         ]
 
     @property
     def placed_terms(self) -> list[tuple[AnyTerm, range]]:
         """Every block of the first input, with its entries."""
-        blocks, start = [], 0
-        for _, term in self.blocks(next(iter(self.inputs.values()))):
-            blocks.append((term, range(start, start + self.size(term))))
-            start += self.size(term)
-        return blocks
+        terms = [term for _, term in self.blocks(next(iter(self.inputs.values())))]
+        ends = accumulate(map(self.size, terms))
+        return [(term, range(end - self.size(term), end)) for term, end in zip(terms, ends, strict=True)]
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -315,7 +309,11 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """Names of the signals that its terms read."""
-        return tuple(sorted({term.reads for seen in self.inputs.values() for term in seen.terms} - {""}))
+        return tuple(sorted({term.reads for term in self._terms} - {""}))
+
+    @property
+    def _terms(self) -> list[AnyTerm]:
+        return [term for seen in self.inputs.values() for term in seen.terms]
 
     @property
     def has_past(self) -> bool:
@@ -331,13 +329,11 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def check_signals(self, provided: Iterable[str], who: str) -> None:
         """Raise FcnetError unless `who` provides every signal that a term reads."""
         names = set(provided)
-        for seen in self.inputs.values():
-            for term in seen.terms:
-                if term.reads and term.reads not in names:
-                    raise FcnetError(
-                        f"the policy's term {term.part} needs the signal {term.reads}, which {who} does not provide; "
-                        f"it provides {', '.join(sorted(names)) or 'none'}"
-                    )
+        if missing := [term for term in self._terms if term.reads and term.reads not in names]:
+            raise FcnetError(
+                f"the policy's term {missing[0].part} needs the signal {missing[0].reads}, which {who} does not "
+                f"provide; it provides {', '.join(sorted(names)) or 'none'}"
+            )
 
     def rows(self, joints: Sequence[str]) -> list[int]:
         """Return the indices of the interface's joints among `joints`, a robot's. Raises FcnetError."""
@@ -357,11 +353,7 @@ def velocity_interface(robot: Robot, rate: float = 50.0, envelope: Envelope | No
         kd=tuple(robot.kd.tolist()),
         inputs={"observation": Input(terms=VELOCITY_TERMS)},
         action=JointTargets(offset=0.0),
-        commands=Commands(
-            ranges=robot.commands,
-            gait=robot.gait,
-            envelope=envelope,
-        ),
+        commands=Commands(ranges=robot.commands, gait=robot.gait, envelope=envelope),
     )
 
 

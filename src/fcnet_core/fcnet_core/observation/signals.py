@@ -67,29 +67,30 @@ class TrunkPose:
 
 
 class MeasuredState(Protocol):
-    """Joints (N,) in the robot's order [rad, rad/s]; orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the
-    body frame.
+    """The newest state of a robot, kept up to date by its receiver. Joints (N,) in the robot's order [rad, rad/s];
+    orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the body frame; stamps [s] in the sender's time.
     """
 
     @property
     def joint_position(self) -> Array: ...
-
     @property
     def joint_velocity(self) -> Array: ...
-
     @property
     def orientation(self) -> Array: ...
-
     @property
     def angular_velocity(self) -> Array: ...
+    @property
+    def joints_stamp(self) -> float: ...
+    @property
+    def imu_stamp(self) -> float: ...
+
+    def problem(self, now: float) -> str | None:
+        """Return why the state must not be used at time `now` [s]; None if it may."""
 
 
 @dataclass(frozen=True)
 class RobotState:
-    """A recorded or simulated MeasuredState of one robot or, with a leading axis, of several.
-
-    For a controller it has stamps [s], and no problem: it is never too old.
-    """
+    """A recorded or simulated MeasuredState, never too old, of one robot or, with a leading axis, of several."""
 
     joint_position: Array
     joint_velocity: Array
@@ -153,5 +154,5 @@ class PolicyStep:
 
     def vector(self) -> Array:
         """Return the step as numbers (16,) in the order of LABEL."""
-        scalars = [self.target_stamp, self.previous_stamp, self.joints_stamp, self.imu_stamp, self.cold]
+        scalars = (getattr(self, name) for name in SCALARS)
         return np.array([*scalars, *self.setpoint.tolist(), self.phase, self.walking])

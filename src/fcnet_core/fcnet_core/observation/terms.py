@@ -127,7 +127,7 @@ class Clock(Term, frozen=True):
 
     @property
     def setpoints(self) -> tuple[str, ...]:
-        return (*filter(None, [self.frequency]), *(name for names in self.offsets.values() for name in names))
+        return tuple(name for names in ((self.frequency,), *self.offsets.values()) for name in names if name)
 
 
 class Constant(Term, frozen=True):
@@ -202,22 +202,8 @@ class Preset(Term, frozen=True):
     name: Literal["fcnet_70"]
 
 
-AnyTerm = (
-    AngularVelocity
-    | LinearVelocity
-    | ProjectedGravity
-    | JointVelocity
-    | JointPosition
-    | LastAction
-    | Command
-    | Clock
-    | Constant
-    | Vector
-    | Reward
-    | ReturnToGo
-    | Image
-    | Preset
-)
+BodyTerm = AngularVelocity | LinearVelocity | ProjectedGravity | JointVelocity | JointPosition
+AnyTerm = BodyTerm | LastAction | Command | Clock | Constant | Vector | Reward | ReturnToGo | Image | Preset
 # The 70 numbers of a robot with 12 joints (appendix C.3 of the FCNet paper), 4 N + 22 for N joints.
 VELOCITY_TERMS: tuple[AnyTerm, ...] = (
     ProjectedGravity(),

@@ -26,18 +26,14 @@ def setpoint(vx: float, frequency: float = 0.0) -> np.ndarray:
     return wanted
 
 
-def clock(batch: int = 1) -> GaitClock:
-    return GaitClock(ROBOT.gait, PERIOD, batch)
-
-
-def periods(drive) -> list[np.ndarray]:
-    return [setpoint(vx, frequency) for vx, frequency, count in drive for _ in range(count)]
+def clock() -> GaitClock:
+    return GaitClock(ROBOT.gait, PERIOD)
 
 
 @given(drives)
 def test_it_moves_by_its_frequency_stops_after_half_strides_and_lingers_after_commands(drive) -> None:
     gait, since = clock(), np.inf
-    for wanted in periods(drive):
+    for wanted in [setpoint(vx, frequency) for vx, frequency, count in drive for _ in range(count)]:
         before, walked = gait.phase[0], gait.walking[0]
         gait.advance(wanted)
         assert 0.0 <= gait.phase[0] < 1.0
@@ -52,15 +48,6 @@ def test_it_moves_by_its_frequency_stops_after_half_strides_and_lingers_after_co
             assert gait.walking[0]
         if since > ROBOT.gait.linger + SLOWEST_HALF_STRIDE + 2 * PERIOD:
             assert not gait.walking[0]
-
-
-def test_it_starts_with_the_first_commanded_period() -> None:
-    gait = clock()
-    gait.advance(setpoint(0.0))
-    assert not gait.walking[0]
-    gait.advance(setpoint(0.5))
-    assert gait.walking[0]
-    assert gait.phase[0] == pytest.approx(ROBOT.gait.frequency * PERIOD)
 
 
 @pytest.mark.parametrize("field", ["vx", "vy", "yaw_rate"])
@@ -81,18 +68,3 @@ def test_it_strides_faster_above_the_knee_speed() -> None:
     assert gait.frequency(setpoint(knee + 0.6))[0] == pytest.approx(
         ROBOT.gait.frequency + 0.6 * ROBOT.gait.frequency_gain
     )
-
-
-@given(st.lists(drives, min_size=2, max_size=2))
-def test_a_batch_is_its_robots_and_a_reset_one_is_a_new_clock(pair) -> None:
-    both = list(zip(*map(periods, pair), strict=False))
-    batch, singles = clock(batch=2), [clock(), clock()]
-    for index, wanted in enumerate(both):
-        if index == len(both) // 2:
-            batch.reset(np.array([True, False]))
-            singles[0] = clock()
-        batch.advance(np.concatenate(wanted))
-        for robot, single in enumerate(singles):
-            single.advance(wanted[robot])
-            assert batch.phase[robot] == single.phase[0]
-            assert batch.walking[robot] == single.walking[0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from made_robots import every_robot
 
-from fcnet_core.control.watchdogs import JointErrorWatchdog, tilt_problem
+from fcnet_core.control.controller import JointErrorWatchdog, tilt_problem
 
 
 @pytest.fixture(params=every_robot(), ids=lambda robot: robot.name)

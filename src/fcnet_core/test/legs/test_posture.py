@@ -204,13 +204,6 @@ def test_walk_takes_back_a_request_to_stand(posture, robot):
     assert posture.mode is Mode.WALKING
 
 
-def test_a_robot_without_a_recovery_refuses_to_recover():
-    posture = Posture(load_robot(BIPED), stand_up_time=1.0, lie_down_time=1.0)
-    with pytest.raises(FcnetError, match=r"biped.*recovery"):
-        posture.recover(np.zeros(8))
-    assert posture.mode is Mode.PASSIVE
-
-
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
 def test_a_fault_is_entered_from_everywhere_and_left_only_by_reset(posture, robot, steps):
     requests = [

@@ -63,7 +63,6 @@ class PageDriver:
         self._numbers: dict[str, int] = {}  # of the last command of every page, oldest page first
         self._ready: set[str] = set()  # pages that may drive
         self._style: dict[str, float] = {}  # changes that take_style has not returned yet
-        self._cut = ("", NEVER)  # page that timed out while it drove, and the time [s] of its last command
         self._driver = ""
         self._velocity, self._pose = STANDSTILL, dict.fromkeys(POSE, 0.0)
         self._commanded = self._moved = self._posed = NEVER
@@ -80,13 +79,12 @@ class PageDriver:
                 self._pose, self._posed = self._clip(POSE, command.pose), now
             if not late:
                 self._style |= {field: self._ranges[field].clip(value) for field, value in command.style.items()}
-            cut = self._take_cut(command.page, now)
             if command.velocity != ZERO:
-                return f"{cut}; {LET_GO}" if cut else self._drive(command, now)
+                return self._drive(command, now)
             self._ready.add(command.page)
             if self._driver == command.page:
                 self._stop(now)
-            return cut or late
+            return late
 
     def release(self, now: float) -> None:
         """Reset the velocity; every page must send zero before it drives again."""
@@ -107,21 +105,13 @@ class PageDriver:
             style, self._style = self._style, {}
             return style
 
-    def _take_cut(self, page: str, now: float) -> str:
-        """Return once why the robot was stopped if this page timed out, else ""."""
-        cut_page, since = self._cut
-        if page != cut_page:
-            return ""
-        self._cut = ("", NEVER)
-        return f"the robot was stopped: lost contact with this page for {now - since:.1f} s"
-
     def _drive(self, command: PageCommand, now: float) -> str:
         if self._driver and self._driver != command.page:
             return "another page drives the robot; wait until it lets go"
-        if old := _too_old(command.seen, now, SNAPSHOT_TIMEOUT):
+        if late := too_late(command.seen, now, SNAPSHOT_TIMEOUT):
             self._stop(now)
             self._ready.discard(command.page)
-            return f"the robot is not driven: {old}; {LET_GO}"
+            return f"{late}; {LET_GO}"
         if command.page not in self._ready:
             return LET_GO
         self._driver, self._commanded = command.page, now
@@ -135,7 +125,6 @@ class PageDriver:
     def _check_timeout(self, now: float) -> None:
         if self._driver and now - self._commanded > COMMAND_TIMEOUT:
             self._ready.discard(self._driver)
-            self._cut = (self._driver, self._commanded)
             self._stop(now)
 
     def _clip(self, fields: tuple[str, ...], values: Triple) -> dict[str, float]:
@@ -150,19 +139,14 @@ class PageDriver:
             self._ready.discard(oldest)
 
 
-def too_late(seen: float, now: float) -> str:
-    """Return why a page with its newest snapshot at time `seen` [s] may not change mode, pose or gait at `now`, or "".
+def too_late(seen: float, now: float, limit: float = REQUEST_TIMEOUT) -> str:
+    """Return why a page with its newest snapshot at time `seen` [s] has no effect at `now`, or "".
 
-    A request delayed by the network could otherwise move a robot that people have approached in the meantime.
+    A request delayed by the network could otherwise move a robot that people have approached in the meantime. A
+    snapshot of an earlier run of the server is outdated.
     """
-    old = _too_old(seen, now, REQUEST_TIMEOUT)
-    return f"nothing was sent to the robot: {old}; look at it, and try again" if old else ""
-
-
-def _too_old(seen: float, now: float, limit: float) -> str:
-    """Return why a snapshot is too old, or ""; one of an earlier run of the server is outdated."""
     age = now - seen
     if 0.0 <= age <= limit:
         return ""
     words = f"{age:.1f} s old, the limit is {limit:g} s" if 0.0 <= age < MAX_AGE else "outdated"
-    return f"this page's snapshot is {words}"
+    return f"nothing was sent to the robot: this page's snapshot is {words}; look at it, and try again"

@@ -7,15 +7,15 @@ open connection, and works while the page reloads, from a second page, and by `c
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hmac
 import ipaddress
 import logging
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -26,6 +26,7 @@ from fcnet_core.document import scene
 from fcnet_core.names import Request
 from fcnet_teleop.monitor.driver import PageCommand, PageRequest
 
+Content = TypeVar("Content")
 PAGE = Path(__file__).parent / "page"
 MAX_WATCHERS = 16
 MAX_CONTENT = 4096  # [bytes] of a request
@@ -46,52 +47,40 @@ HEADERS = {
 }
 
 
-class Controls:
-    """Handlers of commands and requests; both functions are called in the server's thread.
+class Controls(NamedTuple):
+    """What pages can do; both functions are called in the server's thread and return why it is rejected, or "".
 
-    command: called with a command. request: called with a request for a change of mode and its content. Both return why
-    it is rejected, or "". An emergency stop is never rejected, and has no content.
+    command: called with a command. request: called with a request for a change of mode and its content. An emergency
+    stop is never rejected, and has no content.
     """
 
-    def __init__(
-        self, command: Callable[[PageCommand], str], request: Callable[[Request, PageRequest | None], str]
-    ) -> None:
-        self._command, self._request = command, request
+    command: Callable[[PageCommand], str]
+    request: Callable[[Request, PageRequest | None], str]
 
-    async def stop(self, _request: web.Request) -> web.StreamResponse:
+    async def post_stop(self, _request: web.Request) -> web.StreamResponse:
         """Stop the robot and return a page with the button to stop it again."""
-        self._request(Request.EMERGENCY_STOP, None)
+        self.request(Request.EMERGENCY_STOP, None)
         return web.FileResponse(PAGE / "stopped.html")
 
-    async def command(self, request: web.Request) -> web.StreamResponse:
+    async def post_command(self, request: web.Request) -> web.StreamResponse:
         """Handle a page's command."""
-        try:
-            command = msgspec.json.decode(await request.read(), type=PageCommand)
-        except (ValueError, RecursionError) as error:
-            return _message(400, str(error))
-        return _message(200, self._command(command))
+        return _message(200, self.command(await _content(request, PageCommand)))
 
-    async def request(self, request: web.Request) -> web.StreamResponse:
+    async def post_request(self, request: web.Request) -> web.StreamResponse:
         """Handle the request for a change of mode that the path names."""
         name = request.match_info["name"]
         if name not in {known.value for known in Request}:
             return _message(404, f"unknown request {name!r}")
         if name == Request.EMERGENCY_STOP.value:
-            return _message(200, self._request(Request.EMERGENCY_STOP, None))
-        try:
-            page = msgspec.json.decode(await request.read(), type=PageRequest)
-        except (ValueError, RecursionError) as error:
-            return _message(400, f'rejected: {error}; send {{"seen": T}} with t of the newest snapshot as T')
-        rejection = self._request(Request(name), page)
+            return _message(200, self.request(Request.EMERGENCY_STOP, None))
+        rejection = self.request(Request(name), await _content(request, PageRequest))
         return _message(409 if rejection else 200, rejection)
 
 
-@dataclass(eq=False)
-class _Watcher:
-    """The newest event of each type that a page has not received yet."""
+class _Watcher(asyncio.Event):
+    """The newest event of each type that a page has not received yet; set while there is one."""
 
     pending: dict[str, bytes]
-    is_pending: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class MonitorServer:
@@ -142,10 +131,8 @@ class MonitorServer:
         self._thread.join()
 
     def _run(self) -> None:
-        try:
+        with contextlib.closing(self._loop):
             self._loop.run_until_complete(self._serve())
-        finally:
-            self._loop.close()
 
     async def _serve(self) -> None:
         app = web.Application(middlewares=[self._protect], client_max_size=MAX_CONTENT)
@@ -153,15 +140,18 @@ class MonitorServer:
         app.add_routes([web.get(f"/{path.name}", _file(path)) for path in (*scene.SCRIPTS, scene.STYLE)])
         app.add_routes([web.get("/facts.json", self._send_facts), web.get("/events", self._stream)])
         if self._controls is not None:
-            app.add_routes([web.post("/stop", self._controls.stop), web.post("/command", self._controls.command)])
-            app.add_routes([web.post("/request/{name}", self._controls.request)])
+            stop, command, request = self._controls.post_stop, self._controls.post_command, self._controls.post_request
+            app.add_routes([web.post("/stop", stop), web.post("/command", command)])
+            app.add_routes([web.post("/request/{name}", request)])
         app.add_routes([web.static("/", PAGE)])
-        runner = web.AppRunner(app, access_log=None, logger=_logger(), shutdown_timeout=SHUTDOWN_TIMEOUT)
+        logger = logging.getLogger(__name__)  # of errors with traceback, but not of invalid HTTP
+        logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+        runner = web.AppRunner(app, access_log=None, logger=logger, shutdown_timeout=SHUTDOWN_TIMEOUT)
         await runner.setup()
         await web.SockSite(runner, self._socket, backlog=64).start()
         await self._closing.wait()
         for watcher in self._watchers:
-            watcher.is_pending.set()
+            watcher.set()
         await runner.cleanup()
         rest = asyncio.all_tasks() - {asyncio.current_task()}  # of connections that have just ended
         for task in rest:
@@ -173,24 +163,25 @@ class MonitorServer:
             self._retained[event] = content
         for watcher in self._watchers:
             watcher.pending[event] = content
-            watcher.is_pending.set()
+            watcher.set()
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """Send events until the page disconnects."""
         if len(self._watchers) >= self._max_watchers:
             return _message(503, f"{self._max_watchers} pages are connected, the maximum; close one")
-        watcher = _Watcher(dict(self._retained))
-        watcher.is_pending.set()
+        watcher = _Watcher()
+        watcher.pending = dict(self._retained)
+        watcher.set()
         self._watchers.add(watcher)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **HEADERS})
         try:
             request.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
             await response.prepare(request)
             while not self._closing.is_set():
-                await watcher.is_pending.wait()
+                await watcher.wait()
                 await asyncio.wait_for(_drain(request), STALLED)
                 events, watcher.pending = watcher.pending, {}
-                watcher.is_pending.clear()
+                watcher.clear()
                 await response.write(b"".join(b"event: %s\ndata: %s\n\n" % (k.encode(), c) for k, c in events.items()))
             return response
         except ConnectionResetError:  # the page has disconnected
@@ -219,7 +210,7 @@ class MonitorServer:
             try:
                 response = await handler(request)
             except web.HTTPException as error:
-                response = _message(error.status, f"{error.reason}: {request.method} {request.path}")
+                response = _message(error.status, f"{error.text}: {request.method} {request.path}")
         if not response.prepared:
             response.headers.update(HEADERS)
             if self._token and response.status < 400 and TOKEN in request.query:
@@ -254,10 +245,8 @@ def reason_to_refuse(headers: Mapping[str, str]) -> str:
 
 def is_loopback(host: str) -> bool:
     """Return whether only programs on this computer can reach a server at `host`."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
 def own_address(host: str) -> str:
@@ -278,13 +267,14 @@ def _is_this_computer(host: str) -> bool:
     except ValueError:
         return False
     own = socket.gethostname().lower()
-    if name in ("localhost", own, f"{own}.local"):
-        return True
+    return name in ("localhost", own, f"{own}.local") or _address(name) is not None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def _file(path: Path) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
@@ -294,11 +284,11 @@ def _file(path: Path) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     return send
 
 
-def _logger() -> logging.Logger:
-    """Return a logger of errors with traceback that ignores invalid HTTP."""
-    logger = logging.getLogger(__name__)
-    logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
-    return logger
+async def _content(request: web.Request, kind: type[Content]) -> Content:
+    try:
+        return msgspec.json.decode(await request.read(), type=kind)
+    except (ValueError, RecursionError) as error:
+        raise web.HTTPBadRequest(text=f"rejected: {error}") from error
 
 
 def _message(status: int, message: str) -> web.Response:
