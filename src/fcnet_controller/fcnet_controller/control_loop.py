@@ -37,8 +37,7 @@ class Pace(ABC):
     def __init__(
         self, controller: Controller, receiver: StateReceiver, statistics: LoopStatistics, period: float
     ) -> None:
-        self.controller, self.statistics, self.period = controller, statistics, period
-        self._receiver = receiver
+        self.controller, self.statistics, self.period, self.receiver = controller, statistics, period, receiver
 
     @abstractmethod
     def now(self) -> float:
@@ -56,10 +55,6 @@ class Pace(ABC):
         """Return the stamp [ns] of the targets that are sent next; None for the time of sending."""
         return None
 
-    def received(self) -> float:
-        """Return when this cycle's state was received [s, time.monotonic]."""
-        return self._receiver.received
-
 
 class RealTimePace(Pace):
     """Absolute deadlines.
@@ -76,9 +71,17 @@ class RealTimePace(Pace):
     def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
         self._deadline = time.monotonic()
         while not stopping():
-            self._wait_until(self._deadline + self.period)
+            self._deadline += self.period
+            if (remaining := self._deadline - time.monotonic()) > 0:
+                time.sleep(remaining)
+            late = time.monotonic() - self._deadline
+            self.statistics.add("wake", late)
+            self.is_stalled()
+            missed = int(late / self.period)
+            self.statistics.misses += missed
+            self._deadline += missed * self.period  # the newest deadline
             self.controller.prepare(time.monotonic())
-            self._receiver.receive(self._deadline - FRESH, self._deadline + min(LONGEST_WAIT, 0.5 * self.period))
+            self.receiver.receive(self._deadline - FRESH, self._deadline + min(LONGEST_WAIT, 0.5 * self.period))
             self.is_stalled()
             yield time.monotonic()
 
@@ -86,19 +89,6 @@ class RealTimePace(Pace):
         """Return whether the loop has stood still since the deadline; the controller is then in fault."""
         late = time.monotonic() - self._deadline
         return late > STALLED_PERIODS * self.period and self.controller.stop_after_stall(late)
-
-    def _wait_until(self, deadline: float) -> None:
-        """Sleep until the deadline; after missed periods it is moved to the newest one."""
-        remaining = deadline - time.monotonic()
-        if remaining > 0:
-            time.sleep(remaining)
-        self._deadline = deadline
-        late = time.monotonic() - deadline
-        self.statistics.add("wake", late)
-        self.is_stalled()
-        missed = int(late / self.period)
-        self.statistics.misses += missed
-        self._deadline += missed * self.period
 
 
 class SimulatedPace(Pace):
@@ -127,7 +117,7 @@ class SimulatedPace(Pace):
 
     def cycles(self, stopping: Callable[[], bool]) -> Iterator[float]:
         while not stopping():
-            if not self._receiver.poll():
+            if not self.receiver.poll():
                 time.sleep(POLL_PERIOD)
                 continue
             stamp = self.controller.state.joints_stamp
@@ -136,22 +126,18 @@ class SimulatedPace(Pace):
             if stamp == self._answered:
                 self._publisher.repeat()
             elif stamp > self._due - TOLERANCE or stamp < self._answered:
-                self._start_cycle(stamp)
+                if stamp < self._answered:
+                    self.controller.commands.clear()  # of another time: they would count again
+                    times = f"from {self._answered:.2f} s to {stamp:.2f} s"
+                    self.controller.stop(f"simulated time went back {times}; the simulator was restarted")
+                late = stamp - self._due
+                if not TOLERANCE - self.period < late < self.period - TOLERANCE:
+                    self.statistics.misses += int(late / self.period + TOLERANCE) if 0.0 < late < math.inf else 0
+                    self._due = stamp
+                self._due += self.period
+                self._answered, self._sent = stamp, round(stamp * SECOND) - 1
+                self.controller.prepare(stamp)
                 yield stamp
-
-    def _start_cycle(self, stamp: float) -> None:
-        late = stamp - self._due
-        if stamp < self._answered:
-            self.controller.commands.clear()  # of another time: they would count again
-            self.controller.stop(
-                f"simulated time went back from {self._answered:.2f} s to {stamp:.2f} s; the simulator was restarted"
-            )
-        if not TOLERANCE - self.period < late < self.period - TOLERANCE:
-            self.statistics.misses += int(late / self.period + TOLERANCE) if 0.0 < late < math.inf else 0
-            self._due = stamp
-        self._due += self.period
-        self._answered, self._sent = stamp, round(stamp * SECOND) - 1
-        self.controller.prepare(stamp)
 
     def stamp(self) -> int:
         """Return the answered state's stamp [ns]; for further targets the next after it."""
@@ -199,16 +185,13 @@ class ControlLoop:
             self._run_cycles()
         finally:
             try:
-                self._send_damping()
+                for _ in range(DAMPING_MESSAGES):
+                    self._publisher.publish(None, self._pace.stamp())
+                    time.sleep(self._pace.period)
+                self._publisher.publishers[0].wait_for_all_acked(ACKNOWLEDGE_TIMEOUT)
             finally:
                 self._ended = True
                 self._on_change()
-
-    def _send_damping(self) -> None:
-        for _ in range(DAMPING_MESSAGES):
-            self._publisher.publish(None, self._pace.stamp())
-            time.sleep(self._pace.period)
-        self._publisher.publishers[0].wait_for_all_acked(ACKNOWLEDGE_TIMEOUT)
 
     def _run_cycles(self) -> None:
         controller, pace, statistics = self._pace.controller, self._pace, self._pace.statistics
@@ -220,7 +203,7 @@ class ControlLoop:
             if controller.policy_step is not None:
                 self._publisher.publish_step(controller.policy_step)
             if controller.mode is Mode.WALKING:
-                statistics.add("response", time.monotonic() - pace.received())
+                statistics.add("response", time.monotonic() - pace.receiver.received)
             statistics.cycles += 1
             if (controller.mode, controller.fault) != reported:
                 reported = (controller.mode, controller.fault)

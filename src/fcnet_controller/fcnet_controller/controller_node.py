@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
@@ -32,6 +31,7 @@ from fcnet_core.names import CONTROL, CONTROLLER, STYLE_PARAMETERS, HealthKey, M
 from fcnet_core.policy import load_policy
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_core.robot import load_robot
+from fcnet_ros import topics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics
 from fcnet_ros.local_socket import LocalSender, socket_name
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
@@ -49,27 +49,9 @@ from fcnet_ros.program import (
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import Gains, TargetPublisher
-from fcnet_ros.topics import (
-    CMD_POSE,
-    CMD_VEL,
-    JOINT_GAINS,
-    JOINT_TRAJECTORY,
-    MODE,
-    POLICY_STEP,
-    ROBOT_FAULT,
-    TARGET_OWNER,
-    TARGET_REFUSAL,
-    WARNING_PERIOD,
-    LatchedText,
-    create_request_services,
-    temporary_entities,
-)
 
 AUTO_START_PERIOD = 0.1  # [s]
-UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
-COMPILING = (
-    "the policy is compiled at its first start on a computer, which takes 5 to 10 s, longer if the computer is busy"
-)
+LOADING = "loading the policy; at its first start on a computer it is compiled, which takes 5 to 10 s, or longer"
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
@@ -134,12 +116,12 @@ class CommandReceiver:
     ) -> None:
         self._node, self._commands, self._now = node, commands, now
         self._controlling = ""  # name of the source whose commands count
-        velocity = CMD_VEL.named("", TwistStamped) if stamped else CMD_VEL
+        velocity = topics.CMD_VEL.named("", TwistStamped) if stamped else topics.CMD_VEL
         receive = self._receive_stamped if stamped else self._receive
-        for topics in load_remote_map().sources if sources is None else sources:
-            source = commands.add_source(topics.name)
-            velocity.named(topics.velocity).subscribe(node, partial(receive, source))
-            CMD_POSE.named(topics.pose).subscribe(node, partial(self._receive_pose, source))
+        for one in load_remote_map().sources if sources is None else sources:
+            source = commands.add_source(one.name)
+            velocity.named(one.velocity).subscribe(node, partial(receive, source))
+            topics.CMD_POSE.named(one.pose).subscribe(node, partial(self._receive_pose, source))
 
     def _receive(self, source: CommandSource, message: Twist, age: float = 0.0) -> None:
         now = self._now()
@@ -159,7 +141,7 @@ class CommandReceiver:
     def _log(self, warning: str | None, now: float) -> None:
         """Log a warning, if there is one, and the source in control after a change."""
         if warning is not None:
-            self._node.get_logger().warning(warning, throttle_duration_sec=WARNING_PERIOD)
+            self._node.get_logger().warning(warning, throttle_duration_sec=topics.WARNING_PERIOD)
         source = self._commands.source(now)
         if source and source != self._controlling:
             before, self._controlling = self._controlling, source
@@ -180,7 +162,7 @@ class ControllerNode(LifecycleNode):
         self._loop: ControlLoop | None = None
         self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
         self._now: Callable[[], float] = time.monotonic  # the controller's time
-        self._mode = LatchedText(self, MODE)
+        self._mode = topics.LatchedText(self, topics.MODE)
         self._health = HealthPublisher(self, CONTROL)
         self._changed = self.create_guard_condition(self._publish_mode)
         requests = {
@@ -190,7 +172,7 @@ class ControllerNode(LifecycleNode):
             Request.LIE_DOWN.value: lambda: self._active_controller().lie_down(),
             Request.RESET.value: lambda: self._active_controller().reset(),
         }
-        create_request_services(self, requests, lambda: self._active_controller().emergency_stop())
+        topics.create_request_services(self, requests, lambda: self._active_controller().emergency_stop())
         self.add_on_set_parameters_callback(self._check_change)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
@@ -209,9 +191,7 @@ class ControllerNode(LifecycleNode):
         """Unload robot and policy, so that parameters can be changed."""
         return transition(self, self._configured.close)
 
-    def on_shutdown(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop commanding for good."""
-        return transition(self, self.stop_commanding)
+    on_shutdown = on_deactivate
 
     def stop_commanding(self) -> None:
         """Damp the robot and end the control loop, if it runs."""
@@ -231,17 +211,14 @@ class ControllerNode(LifecycleNode):
     def _configure(self) -> None:
         with ExitStack() as configured:
             self._settings = read_parameters(self, ControllerParameters)
-            with interruptible(), _compiling_logged(self):
-                self._controller = self._load()
+            self.get_logger().info(LOADING)
+            self._statistics = LoopStatistics("wake", "step", "response")
+            with interruptible():
+                self._controller, self._state, self._model = load_controller(self._settings, self._statistics)
             configured.callback(setattr, self, "_controller", None)
-            configured.enter_context(temporary_entities(self))
+            configured.enter_context(topics.temporary_entities(self))
             self._connect(self._controller, configured)
             self._configured = configured.pop_all()
-
-    def _load(self) -> Controller:
-        self._statistics = LoopStatistics("wake", "step", "response")
-        controller, self._state, self._model = load_controller(self._settings, self._statistics)
-        return controller
 
     def _connect(self, controller: Controller, configured: ExitStack) -> None:
         """Create the topics of robot and operators; no targets are sent before the loop starts."""
@@ -258,7 +235,7 @@ class ControllerNode(LifecycleNode):
         self._statistics.use_clock(self._now)
         CommandReceiver(self, controller.commands, self._settings.use_stamped_cmd_vel, now=self._now)
         # Of a real robot's bridge; a simulated robot follows all publishers and never refuses.
-        ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
+        topics.ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
         following, identity = controller.following, self._publisher.identity
 
         def set_refusal(reason: String) -> None:
@@ -267,25 +244,24 @@ class ControllerNode(LifecycleNode):
         def set_owner(owner: String) -> None:
             following.owner = owner.data, is_own(owner.data, identity)
 
-        TARGET_REFUSAL.subscribe(self, set_refusal)
-        TARGET_OWNER.subscribe(self, set_owner)
+        topics.TARGET_REFUSAL.subscribe(self, set_refusal)
+        topics.TARGET_OWNER.subscribe(self, set_owner)
         # The gains of the policy's training; the bridge bounds them, a simulated robot keeps its own.
         at = self._model.card.interface
         message = String(data=Gains.of_joints(at.joints, at.stiffness.tolist(), at.damping.tolist()).text())
-        JOINT_GAINS.publisher(self).publish(message)
+        topics.JOINT_GAINS.publisher(self).publish(message)
         if local is not None:
             configured.callback(local.close)
             local.send_gains(serialize_message(message))
 
     def _request_privileges(self) -> None:
-        settings = self._settings
-        for refusal in request_privileges(settings.realtime_priority, settings.lock_memory):
+        for refusal in request_privileges(self._settings.realtime_priority, self._settings.lock_memory):
             self.get_logger().warning(refusal)
 
     def _activate(self) -> None:
         assert self._controller is not None
         self._loop = loop = ControlLoop(self._pace, self._publisher, self._changed.trigger, self._request_privileges)
-        self._active.enter_context(temporary_entities(self))
+        self._active.enter_context(topics.temporary_entities(self))
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
         self.create_timer(PERIOD, self._publish_health, clock=steady)
         if self._settings.auto_start and not self._settings.auto_activate:
@@ -362,20 +338,6 @@ class ControllerNode(LifecycleNode):
         return SetParametersResult(successful=True)
 
 
-@contextmanager
-def _compiling_logged(node: Node) -> Iterator[None]:
-    """Log why loading a policy takes longer than from numba's cache: it is compiled."""
-    logger, began = node.get_logger(), time.monotonic()
-    timer = threading.Timer(UNCOMPILED, lambda: logger.info(COMPILING))
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
-    if (duration := time.monotonic() - began) > UNCOMPILED:
-        logger.info(f"the policy is ready after {duration:.0f} s")
-
-
 def main() -> int:
     """Run the controller until a signal or an error ends it; 0 after a signal, 2 for a wrong parameter."""
     sys.setswitchinterval(SWITCH_INTERVAL)
@@ -397,8 +359,8 @@ def _start(node: ControllerNode, stop: Stop) -> bool:
     """Configure, let the recorder subscribe, activate; return false if a transition fails."""
     if node.trigger_configure() != SUCCESS:
         return False
-    recorded = [topic.name for topic in (JOINT_TRAJECTORY, JOINT_GAINS, MODE, POLICY_STEP)]
-    gate = RecorderGate(node, recorded, node.get_parameter("recorder_timeout").value)
+    recorded = topics.JOINT_TRAJECTORY, topics.JOINT_GAINS, topics.MODE, topics.POLICY_STEP
+    gate = RecorderGate(node, [topic.name for topic in recorded], node.get_parameter("recorder_timeout").value)
     spin(node, stop, gate.check)
     return stop.is_set() or node.trigger_activate() == SUCCESS
 

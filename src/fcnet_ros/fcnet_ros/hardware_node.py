@@ -16,23 +16,13 @@ from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackRet
 from rclpy.parameter import Parameter
 
 from fcnet_core.errors import FcnetError
+from fcnet_ros import topics
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.local_socket import LocalTargets, socket_name
 from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
 from fcnet_ros.targets import DdsTargets, Gains, JointCommand, TargetValidator
-from fcnet_ros.topics import (
-    JOINT_GAINS,
-    ROBOT_FAULT,
-    TARGET_OWNER,
-    TARGET_REFUSAL,
-    WARNING_PERIOD,
-    LatchedText,
-    create_request_services,
-    publish_description,
-    temporary_entities,
-)
 
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
 
@@ -51,12 +41,15 @@ class HardwareNode(LifecycleNode):
         self._gains = "of the robot file"
         self._refused = 0
         self._health = HealthPublisher(self, hardware.part)
-        self._fault, self._target_refusal = LatchedText(self, ROBOT_FAULT), LatchedText(self, TARGET_REFUSAL)
-        self._target_owner = LatchedText(self, TARGET_OWNER)
+        self._fault, self._target_refusal = (
+            topics.LatchedText(self, topics.ROBOT_FAULT),
+            topics.LatchedText(self, topics.TARGET_REFUSAL),
+        )
+        self._target_owner = topics.LatchedText(self, topics.TARGET_OWNER)
         self._changed = self.create_guard_condition(self._report)
         self._gains_offered = self.create_guard_condition(self._take_local_gains)
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
-        create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
+        topics.create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
         self.add_on_set_parameters_callback(self._check_change)
 
     @property
@@ -90,16 +83,16 @@ class HardwareNode(LifecycleNode):
         with ExitStack() as configured:
             parameters = read_parameters(self, self._hardware.parameters)
             configured.callback(self._hardware.close)
-            configured.enter_context(temporary_entities(self))
+            configured.enter_context(topics.temporary_entities(self))
             self._hardware.configure(self, parameters)
-            topics = StateTopics(self, self._hardware)
-            take = self._subscribe_targets(parameters, topics, configured)
-            publish_description(self, self._hardware.robot)
-            self._gate = self._gate or RecorderGate(self, topics.recorded, parameters.recorder_timeout)
+            states = StateTopics(self, self._hardware)
+            take = self._subscribe_targets(parameters, states, configured)
+            topics.publish_description(self, self._hardware.robot)
+            self._gate = self._gate or RecorderGate(self, states.recorded, parameters.recorder_timeout)
             self._state_rate = Rate()
             self.create_timer(PERIOD, self._report_health)
             self._gate_timer = self.create_timer(GATE_PERIOD, self._check_gate)
-            self._loop = HardwareLoop(self._hardware, take, topics.publish, self._changed.trigger, self._gate)
+            self._loop = HardwareLoop(self._hardware, take, states.publish, self._changed.trigger, self._gate)
             configured.callback(self._end_loop, self._loop)
             freeze()
             self._loop.start()
@@ -107,12 +100,12 @@ class HardwareNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _subscribe_targets(
-        self, parameters: HardwareParameters, topics: StateTopics, configured: ExitStack
+        self, parameters: HardwareParameters, states: StateTopics, configured: ExitStack
     ) -> Callable[[], JointCommand | None]:
-        validator = TargetValidator(self._hardware.robot.joint_names, topics.time)
+        validator = TargetValidator(self._hardware.robot.joint_names, states.time)
         if parameters.targets_over == "dds":
             if self._hardware.takes_gains:
-                JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
+                topics.JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
             return DdsTargets(self, validator).take
         self._local = LocalTargets(socket_name(self), validator.command, self._gains_offered.trigger)
         configured.callback(self._local.close)
@@ -202,7 +195,7 @@ class HardwareNode(LifecycleNode):
             text.repeat()
         if loop.refused != self._refused:
             self._refused = loop.refused
-            self.get_logger().warning(loop.refusal, throttle_duration_sec=WARNING_PERIOD)
+            self.get_logger().warning(loop.refusal, throttle_duration_sec=topics.WARNING_PERIOD)
         (rate, missed), nominal = statistics.measure(), 1.0 / self._hardware.period
         values = {
             "io_rate_hz": f"{rate:.2f}",

@@ -58,17 +58,14 @@ class Argument:
                 self.check(text)
             return msgspec.convert(text, self.kind, strict=False)
         except msgspec.ValidationError as error:
-            reason = f"launch argument {self.name}:={text} {_expected(self.kind)}"
-            raise LaunchArgumentError(reason, self.name) from error
+            if get_origin(self.kind) is Annotated:
+                limits = self.kind.__metadata__[0]
+                reason = f"must be a number from {limits.ge:g} to {limits.le:g}"
+            else:
+                reason = f"is not known; choose {' or '.join(_words(self.kind))}"
+            raise LaunchArgumentError(f"launch argument {self.name}:={text} {reason}", self.name) from error
         except ValueError as error:
             raise LaunchArgumentError(f"launch argument {self.name}:={text}: {error}", self.name) from error
-
-
-def _expected(kind: Any) -> str:
-    if get_origin(kind) is Annotated:
-        lowest, highest = kind.__metadata__[0].ge, kind.__metadata__[0].le
-        return f"must be a number from {lowest:g} to {highest:g}"
-    return f"is not known; choose {' or '.join(_words(kind))}"
 
 
 def _words(kind: Any) -> list[str]:
@@ -116,16 +113,11 @@ def check_namespace(text: str) -> None:
         raise ValueError(" ".join(str(error).split())) from error
 
 
-def missing_packages(*packages: str) -> list[str]:
-    """Return the packages that are not installed."""
-    installed = get_packages_with_prefixes()
-    return [package for package in packages if package not in installed]
-
-
-def debian_packages(packages: Sequence[str]) -> str:
-    """Return the Debian names of packages of the sourced distribution."""
-    distribution = os.environ.get("ROS_DISTRO", "jazzy")
-    return " ".join(f"ros-{distribution}-{package.replace('_', '-')}" for package in packages)
+def missing_packages(*packages: str) -> str:
+    """Return the Debian names of those packages of the sourced distribution that are not installed."""
+    installed, distribution = get_packages_with_prefixes(), os.environ.get("ROS_DISTRO", "jazzy")
+    missing = (package.replace("_", "-") for package in packages if package not in installed)
+    return " ".join(f"ros-{distribution}-{package}" for package in missing)
 
 
 NAMESPACE = Argument("namespace", "", "namespace of all nodes", check=check_namespace)
@@ -211,35 +203,27 @@ class SuiteLaunch:
 def describe(
     arguments: Sequence[Argument], file: str, on_exit: OnExit, start: Callable[[SuiteLaunch], list[Any]]
 ) -> LaunchDescription:
-    """Return the description of the launch file called `file`, which starts the actions that `start` returns."""
-
-    def function(context: LaunchContext) -> list[Any]:
-        return start(SuiteLaunch(arguments, _texts(context, arguments, file), on_exit))
-
-    declared = [
-        DeclareLaunchArgument(
-            argument.name,
-            default_value=argument.default,
-            description=": ".join(filter(None, (", ".join(argument.backends), argument.description))),
-        )
-        for argument in arguments
-    ]
-    return LaunchDescription([*declared, OpaqueFunction(function=function)])
-
-
-def _texts(context: LaunchContext, arguments: Sequence[Argument], file: str) -> dict[str, str]:
-    """Return the arguments as given to this launch file. Raises LaunchArgumentError for an unknown one.
+    """Return the description of the launch file called `file`, which starts the actions that `start` returns.
 
     Upstream's `ros2 launch` accepts any argument; here a misspelt one is an error. Arguments of a launch file that
     includes this one are not checked.
     """
     names = [argument.name for argument in arguments]
-    if any(argument.endswith(file) for argument in sys.argv):
-        written = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
-        if unknown := sorted((written & set(context.launch_configurations)) - set(names)):
-            text = f"unknown launch argument {', '.join(unknown)}; known are {', '.join(names)}"
-            raise LaunchArgumentError(text, unknown[0])
-    return {name: LaunchConfiguration(name).perform(context) for name in names}
+
+    def function(context: LaunchContext) -> list[Any]:
+        if any(argument.endswith(file) for argument in sys.argv):
+            written = {argument.split(":=")[0] for argument in sys.argv if ":=" in argument}
+            if unknown := sorted((written & set(context.launch_configurations)) - set(names)):
+                text = f"unknown launch argument {', '.join(unknown)}; known are {', '.join(names)}"
+                raise LaunchArgumentError(text, unknown[0])
+        texts = {name: LaunchConfiguration(name).perform(context) for name in names}
+        return start(SuiteLaunch(arguments, texts, on_exit))
+
+    declared = []
+    for argument in arguments:
+        description = ": ".join(filter(None, (", ".join(argument.backends), argument.description)))
+        declared.append(DeclareLaunchArgument(argument.name, default_value=argument.default, description=description))
+    return LaunchDescription([*declared, OpaqueFunction(function=function)])
 
 
 def end_after(executable: str, reason: str) -> OnExit:

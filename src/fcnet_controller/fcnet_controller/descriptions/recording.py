@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,13 +16,7 @@ import yaml
 from launch import Action
 from launch.actions import ExecuteProcess, LogInfo
 
-from fcnet_controller.descriptions.arguments import (
-    PATIENCE,
-    SuiteLaunch,
-    debian_packages,
-    go_on_without,
-    missing_packages,
-)
+from fcnet_controller.descriptions.arguments import PATIENCE, SuiteLaunch, go_on_without, missing_packages
 from fcnet_controller.parameters import ControllerParameters, policy_path
 from fcnet_core.model_file import load_model
 from fcnet_core.names import CONTROLLER, full_name
@@ -46,20 +39,13 @@ def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> li
     """
     if find_spec("ros2cli") and (missing := missing_packages(*RECORDING_PACKAGES)):
         raise ValueError(
-            f"launch argument record:=true runs `ros2 bag record`, and {' and '.join(missing)} is not installed; "
-            f"leave it out, or sudo apt install {debian_packages(missing)}"
+            "launch argument record:=true runs `ros2 bag record`, which is not installed; leave it out, or sudo apt "
+            f"install {missing}"
         )
     folder = launch["bag"] or f"fcnet_{robot}_{datetime.now():%Y%m%d_%H%M%S}"
     command = [sys.executable, "-m", "fcnet_ros.launched", "ros2", "bag", "record"]
-    command += [
-        *recorded_topics(launch["namespace"]),
-        "--storage",
-        "mcap",
-        "--output",
-        folder,
-        "--max-bag-duration",
-        str(FILE_DURATION),
-    ]
+    command += recorded_topics(launch["namespace"])
+    command += ["--storage", "mcap", "--output", folder, "--max-bag-duration", str(FILE_DURATION)]
     if launch["bag_compression"] != "none":
         command += ["--storage-preset-profile", launch["bag_compression"]]
     started = f"recording to {folder}"
@@ -108,27 +94,21 @@ def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any])
     return notes.custom_data() | {f"{PREFIX}launch": json.dumps(given)}
 
 
-def controller_section(content: Any, namespace: str) -> dict[str, Any]:
+def controller_section(content: Any, namespace: str, parts: tuple[str, ...] = ()) -> dict[str, Any]:
     """Return the parameters that a controller in this namespace gets from a file for several nodes; later ones win.
 
-    Keys are names of nodes or namespaces, in which `*` is one part of a name and `**` any number of parts.
+    Keys are names of nodes or namespaces, in which `*` is one part of a name and `**` any number of parts. parts: of
+    the name that leads to `content`.
     """
-    node = full_name(CONTROLLER, namespace)
     found: dict[str, Any] = {}
-    for name, values in _sections(content):
-        parts = ("(/[^/]+)*" if part == "**" else "/[^/]+" if part == "*" else re.escape(f"/{part}") for part in name)
-        if re.fullmatch("".join(parts), node):
-            found |= values
-    return found
-
-
-def _sections(content: Any, name: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
-    """Yield the parameters of each node of a file, with the parts of the node's name."""
     for key, value in content.items() if isinstance(content, dict) else ():
         if key != "ros__parameters":
-            yield from _sections(value, (*name, *filter(None, str(key).split("/"))))
+            found |= controller_section(value, namespace, (*parts, *filter(None, str(key).split("/"))))
         elif isinstance(value, dict):
-            yield name, value
+            patterns = {"**": "(/[^/]+)*", "*": "/[^/]+"}
+            name = "".join(patterns.get(part, re.escape(f"/{part}")) for part in parts)
+            found |= value if re.fullmatch(name, full_name(CONTROLLER, namespace)) else {}
+    return found
 
 
 def git_revision() -> str:

@@ -25,7 +25,6 @@ from fcnet_controller.descriptions.arguments import (
     SIMULATOR,
     Argument,
     SuiteLaunch,
-    debian_packages,
     describe,
     end_after,
     go_on_without,
@@ -117,14 +116,17 @@ def describe_robot(file: str) -> LaunchDescription:
 
 
 def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
-    backend, course = launch["backend"], _course(launch)
+    backend = launch["backend"]
+    course = "normal" if launch["demo"] or launch["command"] == "demo" else ""
+    course = "hard" if launch["demo"] == "hard" else course
     _refuse_unsuitable(robot, launch, course)
     # The robot's programs wait for a recorder, so that the bag has the whole run.
     waiting: dict[str, Any] = {"recorder_timeout": RECORDER_TIMEOUT} if launch["record"] else {}
     # A simulated robot walks immediately; a real one is passive until it is requested to stand up.
     start = {"auto_activate" if backend == "unitree" else "auto_start": True}
     controller = {**launch.parameters("controller"), "robot": robot, **start, **waiting}
-    lockstep = _lockstep(launch, course)
+    # Whether the simulation waits for the controller: a demo has to pass on slow computers as well.
+    lockstep = launch["lockstep"] or ("auto" if course and backend == "mujoco" else "never")
     launch.simulated_time = launch["clock"] or lockstep != "never"
     if backend == "mujoco":
         controller |= {"state_timeout": SIMULATION_TIMEOUT, "simulated_time": launch.simulated_time}
@@ -135,33 +137,37 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
         from fcnet_controller.descriptions.recording import recording  # its imports would delay other launches
 
         actions += recording(robot, launch, controller)
-    backends = {"mujoco": _simulated, "desk": _on_desk, "unitree": _real}
-    clock: dict[str, Any] = {"clock": launch.simulated_time, "lockstep": lockstep} if backend == "mujoco" else {}
-    actions += backends[backend](robot, launch, waiting | clock)
+    simulated = {"robot": robot, **({"terrain": "course"} if course == "normal" and not launch["terrain"] else {})}
+    if backend == "mujoco":  # a robot in MuJoCo that has the topics of a real one
+        clock = {"clock": launch.simulated_time, "lockstep": lockstep, "patience": SIMULATION_PATIENCE}
+        actions.append(launch.node("sim_bridge", SIMULATOR, simulated | clock | waiting))
+    else:
+        actions += _behind_bridge(robot, launch, simulated, waiting)
     actions.append(launch.node("fcnet_controller", "controller", controller))
     if launch["description"]:
         actions.append(_state_publisher(robot, launch))
-    actions += launch.monitor(robot, bridge="" if backend == "mujoco" else f"{robot}_bridge")
+    bridge = "" if backend == "mujoco" else f"{robot}_bridge"
+    actions += launch.monitor(robot, bridge=bridge)
     if course:
-        demo = {
-            "course": course,
-            "simulator": SIMULATOR if backend == "mujoco" else BOARD,
-            "bridge": "" if backend == "mujoco" else f"{robot}_bridge",
-        }
+        demo = {"course": course, "simulator": BOARD if bridge else SIMULATOR, "bridge": bridge}
         actions.append(launch.node("fcnet_teleop", "demo_course", demo))
     return actions
 
 
-def _course(launch: SuiteLaunch) -> str:
-    """Return the demo's course, empty without a demo."""
-    if launch["demo"] == "hard":
-        return "hard"
-    return "normal" if launch["demo"] or launch["command"] == "demo" else ""
-
-
-def _lockstep(launch: SuiteLaunch, course: str) -> str:
-    """Return when the simulation waits for the controller. A demo has to pass on slow computers as well."""
-    return launch["lockstep"] or ("auto" if course and launch["backend"] == "mujoco" else "never")
+def _behind_bridge(robot: str, launch: SuiteLaunch, simulated: dict[str, Any], waiting: dict[str, Any]) -> list[Action]:
+    """Return the bridge of a robot on the network and the node for its wireless remote and any joystick; for the desk
+    also a robot in MuJoCo behind a motor board, connected over UDP. simulated: parameters of that robot.
+    """
+    actions: list[Action] = []
+    name, bridge = f"{robot}_bridge", waiting | {"auto_start": True}
+    if launch["backend"] == "desk":
+        ports = {port: launch[port] or _free_port() for port in ("network.port", "network.local_port")}
+        bridge |= {"network.target": THIS_COMPUTER, "allow_recovery": True, **ports}
+        board = {"address": THIS_COMPUTER, "port": ports["network.port"]}
+        actions.append(launch.node("sim_bridge", BOARD, simulated | board | waiting))
+    actions.append(launch.node(name, "bridge", bridge))
+    actions.append(launch.node("fcnet_teleop", "teleop_joy", {"robot": robot, "bridge": name}))
+    return actions
 
 
 def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
@@ -189,7 +195,7 @@ def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
         launch.refuse(
             "description",
             "starts robot_state_publisher, which comes with a ROS distribution and is not installed here; leave it out "
-            f"and use monitor:=true, or sudo apt install {debian_packages(missing)}",
+            f"and use monitor:=true, or sudo apt install {missing}",
         )
     if not launch["record"] and (launch["bag"] or launch["bag_compression"] != "none"):
         name = "bag" if launch["bag"] else "bag_compression"
@@ -212,29 +218,6 @@ def _is_this_computer(target: str) -> bool:
         return target == "localhost"
 
 
-def _simulated(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[Action]:
-    """Return a robot in MuJoCo that has the topics of a real one."""
-    simulated = {"robot": robot, "patience": SIMULATION_PATIENCE, **_ground(launch), **parameters}
-    return [launch.node("sim_bridge", SIMULATOR, simulated)]
-
-
-def _on_desk(robot: str, launch: SuiteLaunch, waiting: dict[str, float]) -> list[Action]:
-    """Return a robot in MuJoCo behind a motor board, and the bridge of a real robot, connected over UDP."""
-    ports = {name: launch[name] or _free_port() for name in ("network.port", "network.local_port")}
-    board = {"robot": robot, "address": THIS_COMPUTER, "port": ports["network.port"], **_ground(launch), **waiting}
-    bridge = {"network.target": THIS_COMPUTER, "allow_recovery": True, **ports, **waiting}
-    return [launch.node("sim_bridge", BOARD, board), *_real(robot, launch, bridge)]
-
-
-def _real(robot: str, launch: SuiteLaunch, parameters: dict[str, Any]) -> list[Action]:
-    """Return the bridge of a robot on the network, and the node for its wireless remote and any joystick."""
-    bridge = f"{robot}_bridge"
-    return [
-        launch.node(bridge, "bridge", {**parameters, "auto_start": True}),
-        launch.node("fcnet_teleop", "teleop_joy", {"robot": robot, "bridge": bridge}),
-    ]
-
-
 def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
     """Return robot_state_publisher, which publishes the frames; the bridge publishes robot_description itself."""
     return launch.node(
@@ -248,11 +231,6 @@ def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
         },
         on_exit=go_on_without("robot_state_publisher", "the robot keeps running"),
     )
-
-
-def _ground(launch: SuiteLaunch) -> dict[str, str]:
-    """Return the demo's ground, unless another is given."""
-    return {"terrain": "course"} if _course(launch) == "normal" and not launch["terrain"] else {}
 
 
 def _free_port() -> int:

@@ -10,7 +10,6 @@ import math
 import sys
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import numpy as np
 from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import QoSProfile
 from rclpy.time import Time
 from rosgraph_msgs.msg import Clock as ClockMessage
@@ -104,89 +104,16 @@ class ReplayResult:
         return f"{counts}; {found}, {'as it should be' if self.passed else f'more than {AGREEMENT:g} rad'}"
 
 
-class Player:
-    """Plays the messages of a bag, with /clock, at `rate` recorded seconds per second, in the node's executor.
-
-    on_start: called before the first message; on_message: with time of reception [s], topic and content of each.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        bag: ReplayBag,
-        rate: float,
-        repeats: bool,
-        on_start: Callable[[], None],
-        on_message: Callable[[float, str, bytes], None],
-    ) -> None:
-        self.finished = False
-        self._node, self._bag, self._rate, self._repeats = node, bag, rate, repeats
-        self._on_start, self._on_message = on_start, on_message
-        self._publishers = {
-            topic: node.create_publisher(bag.types[topic], bag.name(name), LATCHED if topic == MODES else STREAMED)
-            for topic, name in bag.played().items()
-        }
-        self._clock = CLOCK.publisher(node)
-        self._is_matched = False
-        self._matching_ends = time.monotonic() + MATCHING_TIMEOUT
-        self._rewind()
-        node.create_timer(TICK, self._tick, clock=Clock(clock_type=ClockType.STEADY_TIME))
-
-    def _rewind(self) -> None:
-        """Restart with the first message."""
-        self._messages = self._bag.messages()
-        self._next = next(self._messages, None)
-        self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
-        self._played_at = time.monotonic()
-        self._clock_at = -math.inf
-        self._on_start()
-
-    def _tick(self) -> None:
-        if self.finished or not self._matched():
-            return
-        self._play()
-        if self._next is None:
-            self.finished = not self._repeats
-            if self._repeats:
-                self._rewind()
-
-    def _matched(self) -> bool:
-        """Return whether the listeners are matched, or MATCHING_TIMEOUT is over; recorded time starts then."""
-        if not self._is_matched:
-            self._is_matched = time.monotonic() > self._matching_ends or all(
-                publisher.get_subscription_count() >= self._node.count_subscribers(publisher.topic_name)
-                for publisher in self._publishers.values()
-            )
-            self._played_at = time.monotonic()
-        return self._is_matched
-
-    def _play(self) -> None:
-        """Publish the due messages. If they take longer than LONGEST_TICK, recorded time passes more slowly."""
-        now = time.monotonic()
-        due, end = self._time + (now - self._played_at) * self._rate, now + LONGEST_TICK
-        while self._next is not None and self._next[0] <= due and time.monotonic() < end:
-            self._time, topic, content = self._next
-            self._publishers[topic].publish(content)
-            self._on_message(*self._next)
-            self._next = next(self._messages, None)
-        if self._next is not None and self._next[0] > due:
-            self._time = due
-        self._played_at = now
-        if now >= self._clock_at + CLOCK_PERIOD:
-            self._clock.publish(ClockMessage(clock=Time(nanoseconds=round(self._time * 1e9)).to_msg()))
-            self._clock_at = now
-
-
 class ReplayNode(Node):
-    """Plays a bag in its robot's namespace, and publishes the policy's targets with the stamps of the recorded ones.
+    """Plays a bag in its robot's namespace, with /clock, at `rate` recorded seconds per second, and publishes the
+    policy's targets with the stamps of the recorded ones.
 
-    Raises ValueError if the bag cannot be replayed.
+    result: of the policy's steps. Raises ValueError if the bag cannot be replayed.
     """
 
     def __init__(self, bag: ReplayBag, given: ReplayParameters) -> None:
-        super().__init__(
-            NAME, cli_args=["--ros-args", "--remap", f"__ns:=/{bag.namespace}"]
-        )  # also against the launch's
+        remap = ["--ros-args", "--remap", f"__ns:=/{bag.namespace}"]  # also against the launch's namespace
+        super().__init__(NAME, cli_args=remap)
         declare_parameters(self, ReplayParameters, read_only=True)
         self._bag, self._given = bag, given
         notes = bag.run.notes
@@ -210,27 +137,8 @@ class ReplayNode(Node):
             replace(POLICY_STEP, offered=STREAMED),
         )
         self._mode, self._health = LatchedText(self, MODE), HealthPublisher(self, REPLAY)
-        self._player: Player | None = None
-
-    def refuse_company(self) -> None:
-        """Raise ReplayError if a robot or controller is running: its states would mix with the recorded ones."""
-        own = (self.get_name(), self.get_namespace())
-        for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY):
-            name = self._bag.name(topic.name)
-            for info in self.get_publishers_info_by_topic(name):
-                if (info.node_name, info.node_namespace) == own and self._player is not None:
-                    continue
-                raise ReplayError(
-                    f"{info.node_name} publishes {name}: a robot, a simulator or a controller is "
-                    "running; end it first, or replay in another ROS_DOMAIN_ID"
-                )
-
-    def start(self) -> Player:
-        """Start to play the bag in the node's executor."""
-        self._mode.publish(Mode.WALKING.value)
-        self.create_timer(PERIOD, self._publish_health, clock=Clock(clock_type=ClockType.STEADY_TIME))
-        self._player = Player(self, self._bag, self._given.rate, self._given.loop, self._rewind, self._publish_step)
-        return self._player
+        self._played: dict[str, Publisher] = {}  # of the bag's messages by topic, from `start` on
+        self._finished = False
 
     def run(self, stop: Stop) -> int:
         """Play the bag to its end, or until `stop`, and log the result; return 1 if the replay has not passed, else 0.
@@ -238,15 +146,16 @@ class ReplayNode(Node):
         Raises ReplayError if a robot is running or joins.
         """
         stop.wait(DISCOVERY_TIME)
-        self.refuse_company()
-        looked, player = time.monotonic(), self.start()
+        self._refuse_company()
+        looked = time.monotonic()
+        self.start()
 
         def is_finished() -> bool:
             nonlocal looked
             if time.monotonic() - looked > COMPANY_PERIOD:
                 looked = time.monotonic()
-                self.refuse_company()
-            return player.finished
+                self._refuse_company()
+            return self._finished
 
         spin(self, stop, is_finished)
         result = self.result
@@ -259,27 +168,88 @@ class ReplayNode(Node):
             publisher.wait_for_all_acked(LAST_MESSAGES)
         return 0 if result.passed or stop.is_set() else 1
 
+    def start(self) -> None:
+        """Start to play the bag in the node's executor."""
+        self._mode.publish(Mode.WALKING.value)
+        self._played = {
+            topic: self.create_publisher(
+                self._bag.types[topic], self._bag.name(name), LATCHED if topic == MODES else STREAMED
+            )
+            for topic, name in self._bag.played().items()
+        }
+        self._ticks = CLOCK.publisher(self)
+        self._is_matched, self._matching_ends = False, time.monotonic() + MATCHING_TIMEOUT
+        self._rewind()
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        self.create_timer(PERIOD, self._publish_health, clock=steady)
+        self.create_timer(TICK, self._tick, clock=steady)
+
+    def _refuse_company(self) -> None:
+        """Raise ReplayError if a robot or controller is running: its states would mix with the recorded ones."""
+        own = (self.get_name(), self.get_namespace())
+        for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY):
+            name = self._bag.name(topic.name)
+            for info in self.get_publishers_info_by_topic(name):
+                if (info.node_name, info.node_namespace) != own or not self._played:
+                    raise ReplayError(
+                        f"{info.node_name} publishes {name}: a robot, a simulator or a controller is "
+                        "running; end it first, or replay in another ROS_DOMAIN_ID"
+                    )
+
     def _rewind(self) -> None:
+        """Restart with the first message."""
+        self._messages = self._bag.messages()
+        self._next = next(self._messages, None)
+        self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
+        self._played_at, self._ticked_at = time.monotonic(), -math.inf
         self._due: dict[float, deque[int]] = defaultdict(deque)  # steps by the stamp of the message that they go with
         for step, stamp in enumerate(self._replay.time.tolist()):
             self._due[stamp].append(step)
 
-    def _publish_step(self, received: float, topic: str, content: bytes) -> None:
-        """Publish the policy's step whose recorded target, or state, has just been played."""
-        if topic != self._answered:
+    def _tick(self) -> None:
+        if not self._is_matched:  # recorded time starts when the listeners are matched, or after MATCHING_TIMEOUT
+            self._played_at = time.monotonic()
+            self._is_matched = self._played_at > self._matching_ends or all(
+                publisher.get_subscription_count() >= self.count_subscribers(publisher.topic_name)
+                for publisher in self._played.values()
+            )
+        if self._finished or not self._is_matched:
             return
+        self._play()
+        if self._next is None:
+            self._finished = not self._given.loop
+            if self._given.loop:
+                self._rewind()
+
+    def _play(self) -> None:
+        """Publish the due messages. If they take longer than LONGEST_TICK, recorded time passes more slowly."""
+        now = time.monotonic()
+        due, end = self._time + (now - self._played_at) * self._given.rate, now + LONGEST_TICK
+        while self._next is not None and self._next[0] <= due and time.monotonic() < end:
+            self._time, topic, content = self._next
+            self._played[topic].publish(content)
+            if topic == self._answered:
+                self._publish_step(content)
+            self._next = next(self._messages, None)
+        if self._next is not None and self._next[0] > due:
+            self._time = due
+        self._played_at = now
+        if now >= self._ticked_at + CLOCK_PERIOD:
+            self._ticks.publish(ClockMessage(clock=Time(nanoseconds=round(self._time * 1e9)).to_msg()))
+            self._ticked_at = now
+
+    def _publish_step(self, content: bytes) -> None:
+        """Publish the policy's step that goes with a recorded target, or state, that has just been played."""
         stamp = stamp_of(content)
-        if not (due := self._due.get(seconds(stamp) or received)):
-            return
-        step = due.popleft()
-        self._publisher.publish(self._replay.action[step], stamp)
-        recorded = PolicyStep(*(values[step] for values in vars(self._replay.record).values()))
-        self._publisher.publish_step(replace(recorded, cold=bool(self._replay.cold[step])))
+        if due := self._due.get(seconds(stamp) or self._time):
+            step = due.popleft()
+            self._publisher.publish(self._replay.action[step], stamp)
+            recorded = PolicyStep(*(values[step] for values in vars(self._replay.record).values()))
+            self._publisher.publish_step(replace(recorded, cold=bool(self._replay.cold[step])))
 
     def _publish_health(self) -> None:
-        self._health.publish(
-            OK, self.result.sentence(), {key: str(value) for key, value in asdict(self.result).items()}
-        )
+        values = {key: str(value) for key, value in asdict(self.result).items()}
+        self._health.publish(OK, self.result.sentence(), values)
 
 
 def main() -> int:
