@@ -345,24 +345,19 @@ def main() -> int:
 
 
 def _run(node: ControllerNode, stop: Stop) -> int:
+    recorded = topics.JOINT_TRAJECTORY, topics.JOINT_GAINS, topics.MODE, topics.POLICY_STEP
     try:
-        starts = any(node.get_parameter(name).value for name in ("auto_start", "auto_activate"))
-        if starts and not _start(node, stop):
-            return 1
+        if any(node.get_parameter(name).value for name in ("auto_start", "auto_activate")):
+            if node.trigger_configure() != SUCCESS:
+                return 1
+            gate = RecorderGate(node, [topic.name for topic in recorded], node.get_parameter("recorder_timeout").value)
+            spin(node, stop, gate.check)
+            if not stop.is_set() and node.trigger_activate() != SUCCESS:
+                return 1
         spin(node, stop, lambda: node.failed)
     finally:
         node.stop_commanding()
     return 1 if node.failed else 0
-
-
-def _start(node: ControllerNode, stop: Stop) -> bool:
-    """Configure, let the recorder subscribe, activate; return false if a transition fails."""
-    if node.trigger_configure() != SUCCESS:
-        return False
-    recorded = topics.JOINT_TRAJECTORY, topics.JOINT_GAINS, topics.MODE, topics.POLICY_STEP
-    gate = RecorderGate(node, [topic.name for topic in recorded], node.get_parameter("recorder_timeout").value)
-    spin(node, stop, gate.check)
-    return stop.is_set() or node.trigger_activate() == SUCCESS
 
 
 if __name__ == "__main__":

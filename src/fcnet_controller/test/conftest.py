@@ -44,14 +44,8 @@ def a1_model_path(tmp_path_factory):
 @pytest.fixture(scope="module")
 def start(run):
     """Start the controller, which accepts states as old as its parameters allow: a busy machine delays the bench."""
-    return lambda **parameters: run(
-        [
-            sys.executable,
-            "-m",
-            "fcnet_controller.controller_node",
-            *ros_arguments(**{"state_timeout": LONGEST_STATE_TIMEOUT} | parameters),
-        ]
-    )
+    command = [sys.executable, "-m", "fcnet_controller.controller_node"]
+    return lambda **given: run([*command, *ros_arguments(**{"state_timeout": LONGEST_STATE_TIMEOUT} | given)])
 
 
 class Bench(IdealRobot):
@@ -79,12 +73,6 @@ class Bench(IdealRobot):
         """Whether the newest command asks for damping."""
         point = self.trajectories[-1].points[0]
         return not point.positions and list(point.velocities) == [0.0] * 12
-
-    def driven(self, count, vx):
-        """Send cmd_vel until `count` targets have been received; return them (N, 12)."""
-        self.trajectories.clear()
-        self.until(lambda: self.drive(0.05, vx) or len(self.positions()) >= count, "targets")
-        return self.positions()
 
     def positions(self):
         """Targets (N, 12) received since the trajectories were cleared."""

@@ -169,21 +169,18 @@ class LocalSender:
             self._socket = None
 
     def _send(self, packet: bytes) -> None:
-        if self._socket is None and not self._connect():
-            return
-        assert self._socket is not None
+        if self._socket is None and time.monotonic() - self._tried >= RECONNECT_PERIOD:
+            self._connect()
         try:
-            self._socket.send(packet)
+            if self._socket is not None:
+                self._socket.send(packet)
         except BlockingIOError:
             return  # the bridge's queue is full
         except OSError:
             self.close()
 
-    def _connect(self) -> bool:
-        now = time.monotonic()
-        if now - self._tried < RECONNECT_PERIOD:
-            return False
-        self._tried = now
+    def _connect(self) -> None:
+        self._tried = time.monotonic()
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         connection.setblocking(False)
         try:
@@ -194,6 +191,5 @@ class LocalSender:
                 connection.send(packet)
         except OSError:
             connection.close()
-            return False
-        self._socket = connection
-        return True
+        else:
+            self._socket = connection

@@ -218,13 +218,6 @@ class TrajectoryBuffer:
         return self._damping.write(stamp) if target is None else self._targets.write(stamp, target)
 
 
-def numbers_buffer(label: str, size: int) -> MessageBuffer:
-    """Return the buffer of Float64MultiArray messages of `size` numbers in one dimension, which have no stamp."""
-    layout = MultiArrayLayout(dim=[MultiArrayDimension(label=label, size=size, stride=size)])
-    blocks = placeholders(size)
-    return MessageBuffer(Float64MultiArray(layout=layout, data=blocks[0]), blocks)
-
-
 class TargetPublisher:
     """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
@@ -244,7 +237,9 @@ class TargetPublisher:
         self.publishers = [targets.publisher(node), steps.publisher(node)]
         self._clock, self._local = node.get_clock(), local
         self._message = TrajectoryBuffer(joint_names)
-        self._step = numbers_buffer(LABEL, SIZE)
+        blocks, dimension = placeholders(SIZE), MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)
+        layout = MultiArrayLayout(dim=[dimension])
+        self._step = MessageBuffer(Float64MultiArray(layout=layout, data=blocks[0]), blocks)
         self._previous_stamp = self._stamp = 0.0
         self._sent = b""
 

@@ -226,12 +226,6 @@ class _NoExecutor(CallbackGroup):
     def can_execute(self, entity: Any) -> bool:
         return False
 
-    def beginning_execution(self, entity: Any) -> bool:
-        return False
-
-    def ending_execution(self, entity: Any) -> None:
-        pass
-
 
 def create_request_services(
     node: Node, requests: Mapping[str, Callable[[], str]], emergency_stop: Callable[[], None] | None = None

@@ -18,11 +18,11 @@ from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension, MultiAr
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.errors import RefusedCommandError
-from fcnet_core.observation import LABEL, SIZE, SensorReading
+from fcnet_core.observation import LABEL, SIZE, PolicyStep, SensorReading
 from fcnet_core.robot import load_robot
 from fcnet_ros.serialized import MAX_NAMES, MAX_SIZE, NamesReader
 from fcnet_ros.state_messages import StateBuffer, StatePublisher
-from fcnet_ros.targets import TargetReader, TrajectoryBuffer, numbers_buffer
+from fcnet_ros.targets import TargetPublisher, TargetReader
 
 JOINTS = load_robot("aliengo").joint_names
 
@@ -105,14 +105,19 @@ def test_a_state_is_written_as_rclpy_writes_it(sizes):
     assert_same(sent[-1], expected)
 
 
-def test_targets_damping_and_numbers_are_written_as_rclpy_writes_them():
-    buffer = TrajectoryBuffer(JOINTS)
-    assert_same(buffer.write(STAMP, VALUES), targets_message())
-    damping = JointTrajectoryPoint(velocities=[0.0] * 12)
-    assert_same(buffer.write(STAMP, None), targets_message(points=[damping]))
+def test_targets_damping_and_steps_are_written_as_rclpy_writes_them():
+    sent, publisher = [], TargetPublisher(mock.Mock(), JOINTS)
+    for one in publisher.publishers:
+        one.publish = sent.append
+    publisher.publish(VALUES, STAMP)
+    publisher.publish(None, STAMP)
+    step = PolicyStep(0.0, 0.0, 3.0, 4.0, True, VALUES[:9], 0.5, False)
+    publisher.publish_step(step)
+    assert_same(sent[0], targets_message())
+    assert_same(sent[1], targets_message(points=[JointTrajectoryPoint(velocities=[0.0] * 12)]))
     layout = MultiArrayLayout(dim=[MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)])
-    values = np.linspace(0.0, 1.0, SIZE)
-    assert_same(numbers_buffer(LABEL, SIZE).write(None, values), Float64MultiArray(layout=layout, data=values.tolist()))
+    stamp = SECOND + 1e-9 * NANOSECOND
+    assert_same(sent[2], Float64MultiArray(layout=layout, data=[stamp, stamp, *step.vector()[2:]]))
 
 
 def targets_message(**fields):

@@ -93,15 +93,13 @@ class ReplayResult:
         if not self.steps:
             why = "the bag has no steps of a policy, or lacks the states that they saw"
             return f"no step replayed ({counted(self.lost, 'step')} lost): {why}"
-        starts = counted(self.restarts, "cold start")
+        starts, compared = counted(self.restarts, "cold start"), counted(self.compared, "step")
         counts = f"{counted(self.steps, 'step')} replayed, {self.lost} lost, {starts} not recorded"
         if not self.compared:
             return f"{counts}; none can be compared with the sent targets"
-        compared = counted(self.compared, "step")
         found = f"maximum difference from the sent targets: {self.largest_difference:.2g} rad in {compared}"
-        if not self.same_policy:
-            return f"{counts}; {found}, of another policy"
-        return f"{counts}; {found}, {'as it should be' if self.passed else f'more than {AGREEMENT:g} rad'}"
+        verdict = "as it should be" if self.passed else f"more than {AGREEMENT:g} rad"
+        return f"{counts}; {found}, {verdict if self.same_policy else 'of another policy'}"
 
 
 class ReplayNode(Node):

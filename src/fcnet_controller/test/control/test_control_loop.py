@@ -2,6 +2,7 @@ import time
 
 import numpy as np
 import pytest
+from ros_harness import wait_until
 
 from fcnet_controller.control_loop import DAMPING_MESSAGES, ControlLoop, RealTimePace, SimulatedPace
 from fcnet_core.names import Mode
@@ -85,11 +86,8 @@ def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_
     loop = ControlLoop(real_time(bench, receiver), publisher, lambda: None)
     loop.start()
     receiver.pause = 0.5
-    deadline = time.monotonic() + 10.0
-    while not publisher.sent and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: publisher.sent, "targets")
     loop.stop()
-    assert publisher.sent
     assert publisher.sent == [None] * len(publisher.sent)
     assert "stood still for 0." in bench.core.fault
 
@@ -113,8 +111,6 @@ def test_a_loop_that_an_error_has_ended_is_not_running_when_that_is_told(bench, 
     receiver.paused, publisher, told = True, kind(receiver), []
     loop = ControlLoop(real_time(bench, receiver), publisher, lambda: told.append(loop.is_running))
     loop.start()
-    deadline = time.monotonic() + 10.0
-    while not told and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_until(lambda: told, "the end")
     assert told == [False]
     assert kind is DeadPublisher or publisher.sent == [None] * DAMPING_MESSAGES

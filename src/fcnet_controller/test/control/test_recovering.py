@@ -37,61 +37,43 @@ def test_a_robot_that_stays_on_its_back_ends_in_fault(bench, robot):
     assert bench.core.mode is Mode.RECOVERING
 
 
-def walking(bench):
-    bench.walk()
-
-
-def in_fault(bench):
-    fallen(bench).core.emergency_stop()
-
-
-def with_a_joint_beyond_its_limits(bench):
+def put_a_joint_beyond_its_limits(bench):
     bench.position[4] = bench.robot.upper[4] + 2 * bench.robot.safety.position_margin
     fallen(bench)
 
 
-def with_an_old_state(bench):
-    fallen(bench).now += 1.0
+SITUATIONS = {
+    "walking": lambda bench: bench.walk(),
+    "in fault": lambda bench: fallen(bench).core.emergency_stop(),
+    "a joint beyond its limits": put_a_joint_beyond_its_limits,
+    "an old state": lambda bench: setattr(fallen(bench), "now", bench.now + 1.0),
+    "refused by the bridge": lambda bench: fallen(bench).refuse(),
+    "tripped by the bridge": lambda bench: fallen(bench).core.set_bridge_fault("tilt"),
+}
 
 
-def refused_by_bridge(bench):
-    fallen(bench).core.following.refusal = "the robot is tilted"
-
-
-def tripped_by_bridge(bench):
-    fallen(bench).core.set_bridge_fault("tilt")
-
-
-@pytest.mark.parametrize(
-    "situation",
-    [
-        walking,
-        in_fault,
-        with_a_joint_beyond_its_limits,
-        with_an_old_state,
-        refused_by_bridge,
-        tripped_by_bridge,
-    ],
-)
+@pytest.mark.parametrize("situation", SITUATIONS)
 def test_a_recovery_is_refused_where_it_cannot_be(bench, situation):
-    situation(bench)
+    SITUATIONS[situation](bench)
     mode = bench.core.mode
     with pytest.raises(FcnetError):
         bench.core.recover(bench.now)
     assert bench.core.mode is mode is not Mode.RECOVERING
 
 
-@pytest.mark.parametrize("way", ["emergency stop", "old state", "stalled loop", "bridge"])
+ENDS = {
+    "emergency stop": lambda bench: bench.core.emergency_stop(),
+    "old state": lambda bench: bench.fall_silent(),
+    "stalled loop": lambda bench: bench.core.stop_after_stall(1.0),
+    "bridge": lambda bench: bench.core.set_bridge_fault("joint_velocity"),
+}
+
+
+@pytest.mark.parametrize("way", ENDS)
 def test_a_recovery_ends_in_fault_for_everything_but_the_tilt(bench, way):
     fallen(bench).core.recover(bench.now)
     bench.run(0.5)
-    if way == "emergency stop":
-        bench.core.emergency_stop()
-    elif way == "stalled loop":
-        bench.core.stop_after_stall(1.0)
-    elif way == "bridge":
-        bench.core.set_bridge_fault("joint_velocity")
-    bench.silent = way == "old state"
+    ENDS[way](bench)
     bench.run(0.5)
     assert bench.core.mode is Mode.FAULT
     assert bench.sent[-1] is None

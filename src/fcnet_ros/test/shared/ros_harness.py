@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -70,22 +70,10 @@ def own_domain() -> Iterator[int]:
     raise RuntimeError("all of the ROS domains 1 to 100 are in use by other tests")
 
 
-def marked_processes(mark: str) -> dict[int, str]:
-    """Processes with this mark that are still alive: process id and command line."""
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
-                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
-            continue  # it has ended meanwhile, or belongs to another user
-    return found
-
-
 class Process:
     """A command in a process group of its own, in a ROS domain, with everything that it prints (stdout and stderr).
 
-    environment: further variables. prepare: called in the new process before the command. echo: takes the lines, too.
+    prepare: called in the new process before the command. echo: takes the lines, too.
     As a context manager it interrupts the command at the end, and kills what is left of it.
     """
 
@@ -93,13 +81,12 @@ class Process:
         self,
         command: Sequence[str],
         domain: int,
-        environment: Mapping[str, str] | None = None,
         prepare: Callable[[], None] | None = None,
         echo: TextIO | None = None,
     ) -> None:
         self._mark = uuid.uuid4().hex
         variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark, **(environment or {})}
+        variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark}
         self.process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
@@ -163,7 +150,14 @@ class Process:
 
     def survivors(self) -> dict[int, str]:
         """Processes that this command has started and that are still alive: process id and command line."""
-        return marked_processes(self._mark)
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"{MARK}={self._mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                    found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue  # it has ended meanwhile, or belongs to another user
+        return found
 
     def kill(self, name: str) -> None:
         """Send SIGKILL to the one descendant whose command line contains `name`."""
@@ -432,7 +426,5 @@ class IdealRobot(Client):
                 names = list(self.names)
                 positions = [self.position.get(name, 0.0) for name in names]
                 self._imu.publish(imu)
-                velocities = [0.0] * len(names)
-                self._joints.publish(
-                    JointState(name=names, position=positions, velocity=velocities, effort=self.effort)
-                )
+                still = [0.0] * len(names)
+                self._joints.publish(JointState(name=names, position=positions, velocity=still, effort=self.effort))
