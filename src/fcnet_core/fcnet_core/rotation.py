@@ -42,7 +42,8 @@ def product(first: npt.ArrayLike, second: npt.ArrayLike) -> Array:
 
 def projected_gravity(quaternion: npt.ArrayLike) -> Array:
     """Return the direction of gravity (..., 3) in the body frame, (0, 0, -1) if upright, for x, y, z, w (..., 4)."""
-    x, y, z, w = np.asarray(quaternion, dtype=np.float64).T  # cheaper than moveaxis and stack, in every control cycle
+    turned = np.asarray(quaternion, dtype=np.float64)
+    x, y, z, w = turned.tolist() if turned.ndim == 1 else turned.T  # in every control cycle: the cheapest form of both
     return np.array([2 * (w * y - x * z), -2 * (y * z + w * x), 2 * (x * x + y * y) - 1]).T
 
 

@@ -141,8 +141,8 @@ class Posture:
             return
         measured = state.joint_position
         self._elapsed += period
-        on_belly = self._motion.place(self._elapsed)[0] == LYING
-        self._path.follow(measured, state.orientation, period, not on_belly and self.mode is not Mode.WALKING)
+        carries = self.mode is not Mode.WALKING and self._motion.place(self._elapsed)[0] != LYING
+        self._path.follow(measured, state.orientation, period, carries)
         self._rested = self._rested + period if policy_at_rest else 0.0
         if self.mode is Mode.WALKING and self.leaving is not None and self._rested >= REST_TIME:
             self._path.stand_on(measured)

@@ -6,6 +6,7 @@ crouch, it moves uphill: in the end the feet are below the hips along gravity, a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -163,9 +164,9 @@ def stand_path(robot: Robot) -> StandPath:
 
 def _slope(orientation: Array) -> Array:
     """Return tangents (2,) along x and y of the angle between gravity and the trunk's z axis."""
-    down = projected_gravity(orientation)
-    slope: Array = down[:2] / max(-down[2], 0.1)
-    return slope * min(1.0, STEEPEST / max(float(np.hypot(*slope)), 1e-9))
+    x, y, z = projected_gravity(orientation).tolist()  # plain floats, as in every control cycle
+    share = min(1.0, STEEPEST / max(math.hypot(x, y) / max(-z, 0.1), 1e-9)) / max(-z, 0.1)
+    return np.array([share * x, share * y])
 
 
 class StandMotion:
