@@ -76,16 +76,10 @@ def test_the_development_image_holds_the_files_that_make_test_reads():
     assert read <= set(copied())
 
 
-def test_compose_mounts_folders_that_exist():
-    for service in compose()["services"].values():
-        for volume in service.get("volumes", ()):
-            assert (DOCKER / volume.split(":")[0]).is_dir()
-
-
-def test_the_targets_that_compose_builds_are_stages_of_the_dockerfile():
-    targets = {service["build"]["target"] for service in compose()["services"].values()}
-    assert targets == {"robot", "development"}
-    assert targets <= set(stages())
+def test_compose_builds_stages_of_the_dockerfile_and_mounts_folders_that_exist():
+    services = compose()["services"].values()
+    assert {service["build"]["target"] for service in services} == {"robot", "development"} <= set(stages())
+    assert all((DOCKER / path.split(":")[0]).is_dir() for service in services for path in service.get("volumes", ()))
 
 
 @pytest.mark.parametrize("stage", ["robot", "development"])
@@ -101,13 +95,12 @@ def test_what_an_image_runs_exists(name):
     program, *arguments = commands()[name]
     if program == "bash":
         return
-    assert program == "ros2"
     verb, package, what, *given = arguments
     if verb == "launch":
-        assert package == "fcnet_controller"
+        assert (program, package) == ("ros2", "fcnet_controller")
         assert (WORKSPACE / "launch" / what).is_file()
         known = {argument.name for argument in launch_arguments.ARGUMENTS}
         assert {word.split(":=")[0] for word in given if ":=" in word} <= known
     else:
-        assert verb == "run"
+        assert (program, verb) == ("ros2", "run")
         assert f"\n    {what} = {package}:" in (WORKSPACE / "src" / package / "setup.cfg").read_text()

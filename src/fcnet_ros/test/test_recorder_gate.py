@@ -44,16 +44,13 @@ def test_it_opens_when_the_recorder_has_every_topic_and_not_for_another_subscrib
     assert time.monotonic() < began + PATIENCE / 2
 
 
-def test_it_opens_without_a_recorder_after_its_timeout(robot):
+def test_it_opens_without_a_recorder_after_its_timeout_and_a_stop_ends_the_waiting(robot):
     assert RecorderGate(robot, TOPICS, 0.0).is_open
-    gate, began = RecorderGate(robot, TOPICS, 0.5), time.monotonic()
-    gate.wait(threading.Event())
+    gate, began, stop = RecorderGate(robot, TOPICS, 0.5), time.monotonic(), threading.Event()
+    gate.wait(stop)
     assert gate.is_open
     assert time.monotonic() >= began + 0.5
-
-
-def test_a_stop_ends_the_waiting(robot):
-    gate, stop = RecorderGate(robot, TOPICS, PATIENCE), threading.Event()
     stop.set()
+    gate = RecorderGate(robot, TOPICS, PATIENCE)
     gate.wait(stop)
-    assert not gate.is_open
+    assert not gate.is_open  # the stop has ended the waiting
