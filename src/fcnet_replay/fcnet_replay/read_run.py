@@ -85,12 +85,8 @@ def read_run(
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
             what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
             problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
-    joints, sent, modes, steps = (
-        readers[names.JOINT_STATES.name].joints,
-        found[names.JOINT_TRAJECTORY.name],
-        NO_MODES,
-        NO_STEPS,
-    )
+    joints, sent = readers[names.JOINT_STATES.name].joints, found[names.JOINT_TRAJECTORY.name]
+    modes, steps = NO_MODES, NO_STEPS
     if mode := found["mode"]:
         order = np.argsort(mode["received"], kind="stable")
         modes = ModeRecord(mode["received"][order], tuple(MODES[int(number)] for number in mode["mode"][order]))
@@ -103,10 +99,6 @@ def read_run(
         column_of = {joint: column for column, joint in enumerate(readers[names.JOINT_TRAJECTORY.name].joints)}
         unknown = np.full((len(sent["position"]), 1), np.nan)
         sent["position"] = np.hstack([sent["position"], unknown])[:, [column_of.get(joint, -1) for joint in joints]]
-    commands = {
-        names.CMD_VEL.name: [commander.velocity for commander in commanders],
-        names.CMD_POSE.name: [commander.pose for commander in commanders],
-    }
     return Run(
         joints,
         JointRecord(**found[names.JOINT_STATES.name]),
@@ -119,7 +111,6 @@ def read_run(
         period=1.0 / notes.control_rate if notes.control_rate else None,
         notes=notes,
         problems=tuple(problems),
-        silent=tuple(kind for kind, topics in commands.items() if not any(found[topic] for topic in topics)),
     )
 
 

@@ -78,20 +78,18 @@ class RecordingNotes:
 
 def read_notes(custom: Mapping[str, str]) -> RecordingNotes:
     """Return the notes in a bag's custom data; missing, unreadable and impossible ones are empty."""
+
+    def finite(text: str) -> float | None:
+        return value if math.isfinite(value := float(text)) else None  # JSON cannot hold others
+
     try:
-        parameters = json.loads(custom.get(PARAMETERS, "{}"), parse_constant=_finite, parse_float=_finite)
+        parameters = json.loads(custom.get(PARAMETERS, "{}"), parse_constant=finite, parse_float=finite)
     except (ValueError, RecursionError):
         parameters = {}
     texts = {name: custom.get(f"{PREFIX}{name}", "") for name in TEXTS}
     if not texts["robot"].isidentifier():  # a path would make a bag choose which of this computer's files is read
         texts["robot"] = ""
     return RecordingNotes(**texts, parameters=parameters if isinstance(parameters, dict) else {})
-
-
-def _finite(text: str) -> float | None:
-    """Return a number; None if it is not finite, which JSON cannot hold."""
-    value = float(text)
-    return value if math.isfinite(value) else None
 
 
 def robot_of(recording: str | Path, notes: RecordingNotes, given: str | None = "", otherwise: str = "") -> Robot:
@@ -101,10 +99,8 @@ def robot_of(recording: str | Path, notes: RecordingNotes, given: str | None = "
     """
     name = given or notes.robot or otherwise
     if not name:
-        raise ReplayError(
-            f"the recording {recording} does not name its robot; name it, such as --robot aliengo, or"
-            " robot:=aliengo at a launch"
-        )
+        how = "name it, such as --robot aliengo, or robot:=aliengo at a launch"
+        raise ReplayError(f"the recording {recording} does not name its robot; {how}")
     robot = load_robot(name)
     if notes.robot not in ("", robot.name):
         raise ReplayError(f"the recording {recording} is of the robot {notes.robot}, not {robot.name}; name that one")

@@ -134,8 +134,8 @@ class ModeRecord:
 
 
 NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
-NO_FLAGS: Mask = np.empty(0, dtype=np.bool_)
-NO_STEPS = StepRecord(*(np.empty(0),) * 4, NO_FLAGS, np.empty((0, len(SETPOINT_FIELDS))), np.empty(0), NO_FLAGS)
+_NO = np.empty(0, dtype=np.bool_)
+NO_STEPS = StepRecord(*(np.empty(0),) * 4, _NO, np.empty((0, len(SETPOINT_FIELDS))), np.empty(0), _NO)
 NO_MODES = ModeRecord(np.empty(0), ())
 
 
@@ -145,8 +145,7 @@ class Run:
 
     joint_names: as in the robot's file, or as recorded if the robot is unknown; period [s] of the control cycles, None
     if unknown; starts (E,) [s]: stamps of the joint states that start episodes, None if unknown; notes: of the
-    recorder; problems: missing and left out data; silent: kinds of commands (cmd_vel, cmd_pose) without a recorded
-    message.
+    recorder; problems: missing and left out data.
     """
 
     joint_names: tuple[str, ...]
@@ -161,7 +160,6 @@ class Run:
     starts: Array | None = None
     notes: RecordingNotes = field(default_factory=RecordingNotes)
     problems: tuple[Problem, ...] = ()
-    silent: tuple[str, ...] = ()
 
     def without_targets(self) -> Run:
         """Return the run with its states and commands only."""
@@ -178,11 +176,8 @@ class Run:
     def targets_in_effect(self, longest: float = np.inf) -> Array:
         """Return the targets (N, J) [rad] in effect at the joint states, for `longest` [s]; NaN without a target."""
         sent, time = self.targets, self.joints.stamp
-        row = newest(sent.stamp, time) if len(sent.stamp) else np.full(len(time), -1)
-        stamp, position = (
-            np.append(sent.stamp, np.nan),
-            np.vstack([sent.position, np.full(len(self.joint_names), np.nan)]),
-        )
+        row, stamp = newest(sent.stamp, time), np.append(sent.stamp, np.nan)
+        position = np.vstack([sent.position, np.full(len(self.joint_names), np.nan)])
         return np.where((time - stamp[row] <= longest)[:, None], position[row], np.nan)
 
     def state(self, joints: int | Rows, imu: int | Rows) -> RobotState:
@@ -215,7 +210,7 @@ def newest(stamps: Array, time: Array) -> Rows:
     """Return the row of the newest of `stamps` at each time, -1 before the first. Stamps may be out of order."""
     order = np.argsort(stamps, kind="stable")
     place = np.searchsorted(stamps[order], time, side="right") - 1
-    return np.where(place >= 0, order[place], -1)
+    return np.append(order, -1)[place]
 
 
 def same(stamps: Array, wanted: Array) -> Rows:

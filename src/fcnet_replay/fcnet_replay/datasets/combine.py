@@ -12,8 +12,7 @@ from fcnet_core.arrays import Mask, Rows
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Shard
-
-HALVES = ("train", "validation")
+from fcnet_replay.datasets.entries import episode_starts
 
 
 def merge(folders: Sequence[Path], folder: Path) -> DatasetWriter:
@@ -28,10 +27,8 @@ def merge(folders: Sequence[Path], folder: Path) -> DatasetWriter:
         merged = DatasetWriter(partial, data.manifest)
         for shard in data.shards:
             merged.add(_job(shard), **shard.arrays)
-        parts = [
-            {"folder": path.name, "description": manifest.description}
-            for path, manifest in zip(data.folders, data.manifests, strict=True)
-        ]
+        sources = zip(data.folders, data.manifests, strict=True)
+        parts = [{"folder": path.name, "description": manifest.description} for path, manifest in sources]
         merged.describe({"source": "merge", "parts": parts})
     return merged
 
@@ -43,13 +40,13 @@ def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str,
     if not 0 < validation < 1:
         raise FcnetError(f"--validation must lie between 0 and 1, not {validation:g}")
     data = Dataset(source)
-    begins = [_begins(shard) for shard in data.shards]
+    begins = [episode_starts(shard) for shard in data.shards]
     lengths = np.concatenate([np.diff(np.append(np.flatnonzero(first), first.size)) for first in begins])
     if len(lengths) < 2:
         raise FcnetError(f"{source} holds one episode only; collect more before splitting it")
     drawn = np.split(_draw(lengths, validation, seed), np.cumsum([first.sum() for first in begins])[:-1])
     with new_folder(folder) as partial:
-        halves = {half: DatasetWriter(partial / half, data.manifest) for half in HALVES}
+        halves = {half: DatasetWriter(partial / half, data.manifest) for half in ("train", "validation")}
         for shard, first, chosen in zip(data.shards, begins, drawn, strict=True):
             for_validation = chosen[np.cumsum(first) - 1].reshape(first.shape)
             _copy(halves["train"], shard, first, ~for_validation)
@@ -62,13 +59,6 @@ def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str,
 
 def _job(shard: Shard) -> dict[str, Any]:
     return {"from": f"{shard.path.parent.name}/{shard.path.name}", "job": shard.job}
-
-
-def _begins(shard: Shard) -> Mask:
-    """Return the starts of episodes (S, T); every sequence starts one."""
-    first = shard.first.copy()
-    first[:, 0] = True
-    return first
 
 
 def _draw(lengths: Rows, share: float, seed: int) -> Mask:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
+from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.dataset import Manifest, velocity_manifest
+from fcnet_core.learning.dataset import Manifest, Shard, velocity_manifest
 from fcnet_core.observation import PolicyInterface, velocity_interface
 from fcnet_core.observation.interface import SETPOINT_TERMS
 from fcnet_core.observation.terms import Clock, Command, Constant, JointPosition, JointVelocity, LastAction, Term
@@ -30,6 +31,13 @@ def terms_of(interface: PolicyInterface) -> Iterator[tuple[slice, Term]]:
     start = 0
     for _, term in interface.blocks(interface.inputs[OBSERVATION]):
         yield slice(start, start := start + interface.size(term)), term
+
+
+def episode_starts(shard: Shard) -> Mask:
+    """Return the starts of episodes (S, T); every sequence starts one."""
+    first = shard.first.copy()
+    first[:, 0] = True
+    return first
 
 
 def entry_names(manifest: Manifest, name: str, interface: PolicyInterface | None) -> tuple[str, ...]:

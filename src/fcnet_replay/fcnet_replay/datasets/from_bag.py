@@ -73,24 +73,6 @@ class BagEpisodes:
         """Sent targets (K, J) [rad]."""
         return self.run.targets.position[self.steps.target]
 
-    @property
-    def provenance(self) -> dict[str, Any]:
-        """The bag's entry in the manifest: name, fingerprint, times [s since the epoch], and what was left out."""
-        received = np.concatenate([self.run.joints.received, self.run.imu.received])
-        return {
-            "bag": self.path.name,
-            "fingerprint": self.fingerprint,
-            "begin": float(received.min()),
-            "end": float(received.max()),
-            "steps": len(self.steps),
-            "episodes": int(self.first.sum()),
-            "alignment": self.steps.basis,
-            "model_fingerprint": self.run.notes.model_fingerprint,
-            "git_revision": self.run.notes.git_revision,
-            "left_out": {reason: count for reason, count in self.left_out.items() if count},
-            "problems": [problem.sentence for problem in self.run.problems],
-        }
-
 
 @dataclass(frozen=True)
 class Labels:
@@ -106,44 +88,64 @@ class Labels:
     sentence: str = ""
 
 
-def sent_targets(found: BagEpisodes) -> Labels:
-    """Return the sent targets as labels of every step."""
-    return Labels(found.target, np.ones(len(found.steps), dtype=np.bool_), found.first)
-
-
 def dataset_from_bags(
     bags: Sequence[Path],
     folder: Path,
     reading: BagReading,
     log: Log,
-    label: Callable[[BagEpisodes], Labels] = sent_targets,
+    label: Callable[[BagEpisodes], Labels] | None = None,
     description: dict[str, Any] = SENT,
 ) -> DatasetWriter:
     """Write the new dataset `folder` with one sequence for each bag; one bag is in memory at a time.
 
-    Raises FcnetError if the bags do not belong together, are unusable, or hold no walking.
+    label: default: the sent targets. Raises FcnetError if the bags do not belong together, are unusable, named twice,
+    or hold no walking.
     """
     with new_folder(folder) as partial:
-        data, described = None, []
-        for found in read_bags(bags, reading):
+        data, robot, described = None, "", list[dict[str, Any]]()
+        for found in (read_episodes(path, reading) for path in bags):
+            robot = robot or found.robot.name
+            if found.robot.name != robot:
+                other = f"{found.path} is of the robot {found.robot.name} and {bags[0]} of {robot}"
+                raise FcnetError(f"{other}; make one dataset of each robot")
+            if found.fingerprint in [facts["fingerprint"] for facts in described]:
+                raise FcnetError(f"{found.path} holds the same recording as a bag named before it; name it once")
             data = data or DatasetWriter(partial, velocity_manifest(found.robot, reading.rate))
-            labels = label(found)
+            everything = np.ones(len(found.steps), dtype=np.bool_)
+            labels = label(found) if label else Labels(found.target, everything, found.first)
             found.left_out.update(labels.left_out)
-            described.append(found.provenance | labels.facts)
-            for line in (*account(found), labels.sentence):
+            described.append(_provenance(found) | labels.facts)
+            for line in (*_account(found), labels.sentence):
                 if line:
                     log(line)
-            _add(data, found, labels)
+            if labels.known.any():
+                _add(data, found, labels)
         if data is None or not data.steps:
             raise FcnetError(f"{', '.join(map(str, bags))} hold no walking to learn from; {folder} was not written")
         data.describe({**description, "bags": described})
     return data
 
 
+def _provenance(found: BagEpisodes) -> dict[str, Any]:
+    """Return the bag's entry in the manifest: name, fingerprint, times [s since the epoch], and what was left out."""
+    run, received = found.run, np.concatenate([found.run.joints.received, found.run.imu.received])
+    return {
+        "bag": found.path.name,
+        "fingerprint": found.fingerprint,
+        "begin": float(received.min()),
+        "end": float(received.max()),
+        "steps": len(found.steps),
+        "episodes": int(found.first.sum()),
+        "alignment": found.steps.basis,
+        "model_fingerprint": run.notes.model_fingerprint,
+        "git_revision": run.notes.git_revision,
+        "left_out": {reason: count for reason, count in found.left_out.items() if count},
+        "problems": [problem.sentence for problem in run.problems],
+    }
+
+
 def _add(data: DatasetWriter, found: BagEpisodes, labels: Labels) -> None:
     rows = np.flatnonzero(labels.known)
-    if not len(rows):
-        return
     steps, first = found.steps.chosen(rows), (labels.first | np.append(True, ~labels.known[:-1]))[rows]
     time, bounds = steps.record.target_stamp.tolist(), [*np.flatnonzero(first).tolist(), len(rows)]
     episodes = [{"steps": end - begin, "begin": time[begin], "end": time[end - 1]} for begin, end in pairwise(bounds)]
@@ -153,22 +155,6 @@ def _add(data: DatasetWriter, found: BagEpisodes, labels: Labels) -> None:
         action=labels.target[rows][None],
         first=first[None],
     )
-
-
-def read_bags(bags: Sequence[Path], reading: BagReading) -> Iterator[BagEpisodes]:
-    """Yield the episodes of each bag. Raises FcnetError for bags of different robots and for a bag named twice."""
-    robot, seen = "", set()
-    for found in (read_episodes(path, reading) for path in bags):
-        robot = robot or found.robot.name
-        if found.robot.name != robot:
-            raise FcnetError(
-                f"{found.path} is of the robot {found.robot.name} and {bags[0]} of {robot}; "
-                "make one dataset of each robot"
-            )
-        if found.fingerprint in seen:
-            raise FcnetError(f"{found.path} holds the same recording as a bag named before it; name it once")
-        seen.add(found.fingerprint)
-        yield found
 
 
 def read_episodes(path: Path, reading: BagReading) -> BagEpisodes:
@@ -183,7 +169,7 @@ def read_episodes(path: Path, reading: BagReading) -> BagEpisodes:
     return BagEpisodes(path, _fingerprint(bag), robot, run, steps.chosen(kept), first[kept], left_out)
 
 
-def account(found: BagEpisodes) -> Iterator[str]:
+def _account(found: BagEpisodes) -> Iterator[str]:
     """Yield lines on the steps of a bag, those left out with their reasons, and its problems."""
     inferred = found.steps.basis == "inferred"
     how = ", inferred from targets, commands and modes: the gait's phase is good to some 40 ms" if inferred else ""
@@ -191,9 +177,8 @@ def account(found: BagEpisodes) -> Iterator[str]:
     yield f"{found.path}: {counted(len(found.steps), 'step')} in {episodes} of {found.robot.name}{how}"
     if not len(found.steps):
         yield f"  no walking kept{'' if found.run.mode.modes else ', and the bag has no controller/mode to find it by'}"
-    elif inferred and found.run.silent:
-        topics = " and no ".join(found.run.silent)
-        yield f"  no {topics} in the bag, taken as zero: if one was sent, these data are wrong"
+    elif inferred and not found.run.setpoints.value[:, :6].any():
+        yield "  the bag has no commands, which are taken as zero: if one was sent, these data are wrong"
     for reason, count in found.left_out.items():
         if count:
             yield f"  {counted(count, 'step')} left out: {reason}"
@@ -211,11 +196,9 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     left_out[unknown] += int((~steps.phase_known).sum())
     steps = steps.chosen(steps.phase_known)
     period = float(np.median(np.diff(steps.record.target_stamp))) if len(steps) > 2 else 1.0 / rate
-    if abs(1.0 / max(period, 1e-6) / rate - 1.0) > OTHER_RATE:
-        raise FcnetError(
-            f"the policy of {path} took {1.0 / max(period, 1e-6):.4g} steps a second, not {rate:g}; "
-            "name that with --rate"
-        )
+    found = 1.0 / max(period, 1e-6)
+    if abs(found / rate - 1.0) > OTHER_RATE:
+        raise FcnetError(f"the policy of {path} took {found:.4g} steps a second, not {rate:g}; name that with --rate")
     sound = steps.usable.copy()
     length = np.linalg.norm(run.imu.orientation[steps.imu[sound]], axis=1)
     sound[sound] = np.abs(length - 1.0) < UNIT

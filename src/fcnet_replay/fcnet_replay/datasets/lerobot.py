@@ -1,12 +1,5 @@
 """Exports datasets as LeRobotDataset v3.0, with one shard in memory at a time.
 
-    FOLDER/meta/info.json                               type, shape and entries of every feature; rate; counts
-    FOLDER/meta/stats.json                              mean, std, min, max and count of every feature
-    FOLDER/meta/tasks.parquet                           the task, one for all episodes
-    FOLDER/meta/episodes/chunk-000/file-000.parquet     an episode a row: where it is, and its statistics
-    FOLDER/data/chunk-000/file-000.parquet              a step a row, a shard a file
-    FOLDER/meta/fcnet.json                              the manifest, with the source of the data
-
 `observation` is LeRobot's observation.state, `action` its action, `reward` its next.reward; every other array, and
 `first`, is a feature fcnet.NAME. LeRobot's own columns follow from them. Pages of the data carry checksums.
 """
@@ -15,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fcnet_core.arrays import Array, ArraySpec, Rows
+from fcnet_core.arrays import Array, Rows
 from fcnet_core.files import new_folder, write_whole
 from fcnet_core.learning.dataset import FIRST, Dataset, Manifest, Shard
-from fcnet_replay.datasets.entries import entry_names, interface_of
+from fcnet_replay.datasets.entries import entry_names, episode_starts, interface_of
 
 VERSION = "v3.0"
 CHUNK = 1000  # files of a folder
@@ -49,84 +43,67 @@ Columns = Mapping[str, npt.NDArray[Any]]  # feature -> (N, ...)
 def export_dataset(source: Path, folder: Path) -> tuple[int, int]:
     """Write the dataset `source` as the new LeRobot folder `folder`; return the numbers of steps and episodes."""
     data = Dataset(source)
-    rows: dict[str, list[Any]] = {}
+    manifest, steps, episodes, rows = data.manifest, 0, 0, dict[str, list[Any]]()
+    task = "follow the commands" if manifest.joint_names else manifest.robot  # in natural language, as LeRobot requires
     with new_folder(folder) as partial:
-        steps = episodes = 0
         for number, shard in enumerate(data.shards):
-            columns, begins = _columns(shard, data.manifest, steps, episodes)
+            begins = np.flatnonzero(episode_starts(shard))
+            columns = _columns(shard, manifest, begins, steps, episodes)
             place = {"chunk_index": number // CHUNK, "file_index": number % CHUNK}
             _write_parquet(partial / DATA.format(**place), {name: _arrow(array) for name, array in columns.items()})
-            ends = np.append(begins[1:], shard.steps)
-            for name, values in _episode_rows(columns, begins, ends, place, _task(data.manifest)).items():
-                rows.setdefault(name, []).extend(values)
+            for begin, end in pairwise([*begins.tolist(), shard.steps]):
+                for name, value in _episode(columns, begin, end, place, task).items():
+                    rows.setdefault(name, []).append(value)
             steps, episodes = steps + shard.steps, episodes + len(begins)
         _write_parquet(partial / EPISODES, {name: pa.array(values) for name, values in rows.items()})
-        _write_tasks(partial / "meta/tasks.parquet", _task(data.manifest))
-        _write_json(partial / "meta/stats.json", {name: _joined(rows, name) for name in _features(data.manifest)})
-        _write_json(partial / "meta/info.json", _info(data.manifest, steps, episodes))
-        _write_json(partial / "meta/fcnet.json", msgspec.to_builtins(data.manifest))
+        _write_tasks(partial / "meta/tasks.parquet", task)
+        info = _info(manifest, steps, episodes)
+        _write_json(partial / "meta/stats.json", {name: _joined(rows, name) for name in info["features"]})
+        _write_json(partial / "meta/info.json", info)
+        _write_json(partial / "meta/fcnet.json", msgspec.to_builtins(manifest))
     return steps, episodes
-
-
-def _stored(manifest: Manifest) -> dict[str, ArraySpec]:
-    """Return the arrays that are stored unchanged, `first` included."""
-    return {**manifest.arrays, "first": FIRST}
 
 
 def _feature(name: str) -> str:
     return NAMES.get(name, f"fcnet.{name}")
 
 
-def _task(manifest: Manifest) -> str:
-    """Return the task in natural language, as LeRobot requires."""
-    return "follow the commands" if manifest.joint_names else manifest.robot
-
-
-def _columns(shard: Shard, manifest: Manifest, steps: int, episodes: int) -> tuple[dict[str, npt.NDArray[Any]], Rows]:
-    """Return the columns (N, ...) of a shard and the rows that start its episodes; every sequence starts one.
-
-    steps, episodes: numbers of those in the shards before.
+def _columns(shard: Shard, manifest: Manifest, begins: Rows, steps: int, episodes: int) -> Columns:
+    """Return the columns (N, ...) of a shard. begins: rows that start its episodes; steps, episodes: numbers in the
+    shards before.
     """
-    arrays = shard.arrays
-    begin = arrays["first"].copy()
-    begin[:, 0] = True
-    begins = np.flatnonzero(begin)
-    episode = np.cumsum(begin) - 1
     row = np.arange(shard.steps)
+    episode = np.searchsorted(begins, row, side="right") - 1
     frame = row - begins[episode]
     derived = {
-        "next.done": np.append(begin.ravel()[1:], True),
+        "next.done": np.isin(row + 1, [*begins, shard.steps]),
         "timestamp": frame / manifest.control_rate,
         "frame_index": frame,
         "episode_index": episodes + episode,
         "index": steps + row,
         "task_index": np.zeros_like(row),
     }
-    columns = {_feature(n): arrays[n].reshape(shard.steps, *spec.shape) for n, spec in _stored(manifest).items()}
-    return columns | {name: derived[name].astype(kind) for name, kind in DERIVED.items()}, begins
+    specs = {**manifest.arrays, "first": FIRST}
+    columns = {_feature(name): shard.arrays[name].reshape(shard.steps, *spec.shape) for name, spec in specs.items()}
+    return columns | {name: derived[name].astype(kind) for name, kind in DERIVED.items()}
 
 
-def _episode_rows(
-    columns: Columns, begins: Rows, ends: Rows, place: Mapping[str, int], task: str
-) -> dict[str, list[Any]]:
-    """Return the columns of EPISODES for the episodes of one file."""
-    count = len(begins)
-    episodes, index = columns["episode_index"], columns["index"]
-    rows: dict[str, list[Any]] = {
-        "episode_index": episodes[begins].tolist(),
-        "tasks": [[task]] * count,
-        "length": (ends - begins).tolist(),
-        "dataset_from_index": index[begins].tolist(),
-        "dataset_to_index": (index[ends - 1] + 1).tolist(),
-        **{f"data/{name}": [value] * count for name, value in place.items()},
-        "meta/episodes/chunk_index": [0] * count,
-        "meta/episodes/file_index": [0] * count,
+def _episode(columns: Columns, begin: int, end: int, place: Mapping[str, int], task: str) -> dict[str, Any]:
+    """Return the row of EPISODES for the rows from `begin` to before `end` of one file."""
+    first = int(columns["index"][begin])
+    row = {
+        "episode_index": int(columns["episode_index"][begin]),
+        "tasks": [task],
+        "length": end - begin,
+        "dataset_from_index": first,
+        "dataset_to_index": first + end - begin,
+        **{f"data/{name}": value for name, value in place.items()},
+        "meta/episodes/chunk_index": 0,
+        "meta/episodes/file_index": 0,
     }
     for name, column in columns.items():
-        for begin, end in zip(begins, ends, strict=True):
-            for figure, value in _statistics(column[begin:end]).items():
-                rows.setdefault(f"stats/{name}/{figure}", []).append(value)
-    return rows
+        row |= {f"stats/{name}/{figure}": value for figure, value in _statistics(column[begin:end]).items()}
+    return row
 
 
 def _statistics(values: npt.NDArray[Any]) -> dict[str, list[Any]]:
@@ -148,23 +125,13 @@ def _joined(rows: Mapping[str, list[Any]], feature: str) -> dict[str, Any]:
     return {**{name: figure.tolist() for name, figure in figures.items()}, "count": [int(count.sum())]}
 
 
-def _features(manifest: Manifest) -> dict[str, dict[str, Any]]:
-    """Return the features of info.json; a number a step has the shape (1,) there."""
-    interface = interface_of(manifest)
-    named = [name for name, spec in manifest.arrays.items() if len(spec.shape) == 1]
-    found = {
-        _feature(name): {
-            "dtype": spec.dtype,
-            "shape": list(spec.shape) or [1],
-            "names": list(entry_names(manifest, name, interface)) if name in named else None,
-        }
-        for name, spec in _stored(manifest).items()
-    }
-    return found | {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in DERIVED.items()}
-
-
 def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:
-    rate = manifest.control_rate
+    rate, interface = manifest.control_rate, interface_of(manifest)
+    features: dict[str, Any] = {}
+    for name, spec in {**manifest.arrays, "first": FIRST}.items():  # a number a step has the shape (1,)
+        names = list(entry_names(manifest, name, interface)) if len(spec.shape) == 1 else None
+        features[_feature(name)] = {"dtype": spec.dtype, "shape": list(spec.shape) or [1], "names": names}
+    features |= {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in DERIVED.items()}
     return {
         "codebase_version": VERSION,
         "robot_type": manifest.robot,
@@ -178,20 +145,12 @@ def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:
         "splits": {"train": f"0:{episodes}"},
         "data_path": DATA,
         "video_path": None,
-        "features": _features(manifest),
+        "features": features,
     }
 
 
-def _arrow_type(dtype: npt.DTypeLike, shape: tuple[int, ...]) -> pa.DataType:
-    """Return the type of a column: lists of fixed size for rows of this shape, or numbers for the shape (1,)."""
-    kind = pa.from_numpy_dtype(np.dtype(dtype))
-    for size in () if shape == (1,) else reversed(shape):
-        kind = pa.list_(kind, size)
-    return kind
-
-
 def _arrow(rows: npt.NDArray[Any]) -> pa.Array:
-    """Return rows (N, ...) as a column of `_arrow_type`."""
+    """Return rows (N, ...) as a column of lists of fixed size, or of numbers for rows of the shape (1,)."""
     column = pa.array(np.ascontiguousarray(rows).ravel())
     for size in () if rows.shape[1:] == (1,) else reversed(rows.shape[1:]):
         column = pa.FixedSizeListArray.from_arrays(column, size)

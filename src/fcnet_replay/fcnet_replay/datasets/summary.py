@@ -16,7 +16,7 @@ from fcnet_core.observation import PolicyInterface
 from fcnet_core.observation.terms import Command
 from fcnet_core.policies.normalisation import observation_scales
 from fcnet_core.robot import Robot, load_robot
-from fcnet_replay.datasets.entries import OBSERVATION, entry_names, interface_of, terms_of
+from fcnet_replay.datasets.entries import OBSERVATION, entry_names, episode_starts, interface_of, terms_of
 
 BINS = 12  # of a command's range
 AT_LIMIT = 1e-3  # [rad] a target this near to a limit is at it
@@ -48,25 +48,26 @@ def summarise(data: Dataset, against: Path | None = None) -> dict[str, Any]:
             strict=True,
         )
     }
-    use = _use_of_ranges(data, interface, load_robot(manifest.robot)) if interface else ({}, {}, 0.0)
     figures = {
         "robot": manifest.robot,
         "control_rate": manifest.control_rate,
         "shards": len(data.shards),
         "sequences": sum(len(shard.first) for shard in data.shards),
-        "episodes": sum(int(shard.first.sum() + (~shard.first[:, 0]).sum()) for shard in data.shards),
+        "episodes": sum(int(episode_starts(shard).sum()) for shard in data.shards),
         "steps": data.steps,
         "seconds": data.steps / manifest.control_rate,
         "walking": entries.get("command.walk", {}).get("mean", 0.0),
         "entries": entries,
-        **dict(zip(("coverage", "at_limit", "any_at_limit"), use, strict=True)),
+        "coverage": {},
+        "at_limit": {},
+        "any_at_limit": 0.0,
     }
+    if interface:
+        figures |= _use_of_ranges(data, interface, load_robot(manifest.robot))
     return figures | ({"drift": _drift(data, against)} if against else {})
 
 
-def _use_of_ranges(
-    data: Dataset, interface: PolicyInterface, robot: Robot
-) -> tuple[dict[str, list[float]], dict[str, float], float]:
+def _use_of_ranges(data: Dataset, interface: PolicyInterface, robot: Robot) -> dict[str, Any]:
     """Return coverage, at_limit and any_at_limit."""
     rows = interface.rows(robot.joint_names)
     lower, upper, hits, steps_with_hits = robot.lower[rows], robot.upper[rows], np.zeros(len(rows)), 0
@@ -87,32 +88,30 @@ def _use_of_ranges(
         hit = (action <= lower + AT_LIMIT) | (action >= upper - AT_LIMIT)
         hits += hit.sum(axis=(0, 1))
         steps_with_hits += int(hit.any(axis=-1).sum())
-    coverage = {field: (count / data.steps).tolist() for field, count in counts.items()}
-    at_limit = dict(zip(interface.joints, (hits / data.steps).tolist(), strict=True))
-    return coverage, at_limit, steps_with_hits / data.steps
+    return {
+        "coverage": {field: (count / data.steps).tolist() for field, count in counts.items()},
+        "at_limit": dict(zip(interface.joints, (hits / data.steps).tolist(), strict=True)),
+        "any_at_limit": steps_with_hits / data.steps,
+    }
 
 
 def _drift(data: Dataset, against: Path) -> dict[str, Any]:
     """Return the drift of the observations from the normalisation of the policy `against`."""
     model, manifest = load_model(against), data.manifest
-    card = model.card
+    own_task, task = (manifest.robot, manifest.control_rate), (model.card.interface.name, model.card.interface.rate)
     mean, std = model.scales["observation_mean"], model.scales["observation_std"]
     own = observation_scales(data.statistics, manifest.arrays, manifest.arrays)
-    same_task = (card.interface.name, card.interface.rate) == (manifest.robot, manifest.control_rate)
-    if not same_task or mean.shape != own["observation_mean"].shape:
+    if task != own_task or mean.shape != own["observation_mean"].shape:
         raise FcnetError(
-            f"{against} is of {card.interface.name} at {card.interface.rate:g} Hz, the data are of {manifest.robot} at "
-            f"{manifest.control_rate:g} Hz; compare with a policy of the same robot, rate and observations"
+            f"{against} is of {task[0]} at {task[1]:g} Hz, the data are of {own_task[0]} at {own_task[1]:g} Hz; "
+            "compare with a policy of the same robot, rate and observations"
         )
     shift, ratio = (own["observation_mean"] - mean) / std, own["observation_std"] / std
     moved = np.flatnonzero((np.abs(shift) > SHIFT) | (ratio > WIDER) | (ratio < NARROWER))
     names = entry_names(manifest, OBSERVATION, interface_of(manifest))
+    moved = moved[np.argsort(-np.abs(shift[moved]), kind="stable")]
     entries = [{"name": names[row], "shift": float(shift[row]), "ratio": float(ratio[row])} for row in moved]
-    return {
-        "against": str(against),
-        "compared": len(mean),
-        "entries": sorted(entries, key=lambda entry: -abs(entry["shift"])),
-    }
+    return {"against": str(against), "compared": len(mean), "entries": entries}
 
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
@@ -134,33 +133,27 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
         together = np.sqrt(max((std**2 + mean**2).mean() - mean.mean() ** 2, 0.0))
         yield f"{part:<30}{mean.mean():>10.3f}{together:>10.3f}{low.min():>10.3f}{high.max():>10.3f}"
     if summary["coverage"]:
-        yield from _range_lines(summary)
+        yield f"\ncommands, share of steps over each one's range (walking: {summary['walking']:.0%})"
+        ranges = load_robot(summary["robot"]).commands
+        for field, shares in summary["coverage"].items():
+            heights = np.ceil(np.array(shares) / max(shares) * (len(BARS) - 1)).astype(
+                int
+            )  # the smallest stays visible
+            idle = summary["entries"][f"command.{field}"]
+            bars = "always 0" if idle["min"] == idle["max"] == 0 else f"[{''.join(BARS[height] for height in heights)}]"
+            yield f"{field:<12}{ranges[field].lowest:>7g} {bars:^14} {ranges[field].highest:<7g}"
+        yield f"\ntargets at a joint limit: {summary['any_at_limit']:.2%} of the steps"
+        for joint, share in sorted(summary["at_limit"].items(), key=lambda item: -item[1])[:3]:
+            if share:
+                yield f"  {joint:<20}{share:.2%}"
     if "drift" in summary:
-        yield from _drift_lines(summary["drift"])
-
-
-def _range_lines(summary: Mapping[str, Any]) -> Iterator[str]:
-    yield f"\ncommands, share of steps over each one's range (walking: {summary['walking']:.0%})"
-    ranges = load_robot(summary["robot"]).commands
-    for field, shares in summary["coverage"].items():
-        heights = np.ceil(np.array(shares) / max(shares) * (len(BARS) - 1)).astype(int)  # the smallest stays visible
-        idle = summary["entries"][f"command.{field}"]
-        bars = "always 0" if idle["min"] == idle["max"] == 0 else f"[{''.join(BARS[height] for height in heights)}]"
-        yield f"{field:<12}{ranges[field].lowest:>7g} {bars:^14} {ranges[field].highest:<7g}"
-    yield f"\ntargets at a joint limit: {summary['any_at_limit']:.2%} of the steps"
-    for joint, share in sorted(summary["at_limit"].items(), key=lambda item: -item[1])[:3]:
-        if share:
-            yield f"  {joint:<20}{share:.2%}"
-
-
-def _drift_lines(drift: Mapping[str, Any]) -> Iterator[str]:
-    against, entries = drift["against"], drift["entries"]
-    if not entries:
-        yield f"\nno drift against {against}"
-        return
-    yield f"\ndrift against {against}: {len(entries)} of {drift['compared']} entries"
-    yield f"{'entry':<36}{'shift [std]':>12}{'std ratio':>12}"
-    for entry in entries[:MANY]:
-        yield f"{entry['name']:<36}{entry['shift']:>+12.2f}{entry['ratio']:>12.2f}"
-    if len(entries) > MANY:
-        yield f"and {len(entries) - MANY} more; --json has all"
+        against, compared, drifted = (summary["drift"][name] for name in ("against", "compared", "entries"))
+        if not drifted:
+            yield f"\nno drift against {against}"
+            return
+        yield f"\ndrift against {against}: {len(drifted)} of {compared} entries"
+        yield f"{'entry':<36}{'shift [std]':>12}{'std ratio':>12}"
+        for entry in drifted[:MANY]:
+            yield f"{entry['name']:<36}{entry['shift']:>+12.2f}{entry['ratio']:>12.2f}"
+        if len(drifted) > MANY:
+            yield f"and {len(drifted) - MANY} more; --json has all"

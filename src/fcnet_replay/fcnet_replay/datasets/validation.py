@@ -53,29 +53,24 @@ def faults(folder: Path) -> Iterator[str]:
             continue
         steps += shard.steps
         yield from _check_contents(shard, manifest, robot)
-    yield from _check_amount(folder, manifest.description, len(shards), steps)
-
-
-def _check_amount(folder: Path, description: dict[str, Any], shards: int, steps: int) -> Iterator[str]:
-    plan = description.get("plan")
-    promised = description.get("shards", plan.get("shards") if isinstance(plan, dict) else None)
+    plan = manifest.description.get("plan")
+    promised = manifest.description.get("shards", plan.get("shards") if isinstance(plan, dict) else None)
+    promised_steps = manifest.description.get("steps", steps)
     if not shards:
         yield f"{folder} holds no shard; collect or copy the data again"
-    elif promised is not None and promised != shards:
-        held = counted(shards, "shard")
+    elif promised not in (None, len(shards)):
+        held = counted(len(shards), "shard")
         yield f"{folder} holds {held}, manifest.json promises {promised}; finish the collection, or copy again"
-    elif description.get("steps", steps) != steps:
-        held = counted(steps, "step")
-        yield f"{folder} holds {held}, but manifest.json promises {description['steps']}; copy the data again"
+    elif promised_steps != steps:
+        yield f"{folder} holds {counted(steps, 'step')}, but manifest.json promises {promised_steps}; copy again"
 
 
 def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> Iterator[str]:
     """Yield the first fault of each kind in a shard, with the number of steps that have it."""
     begins = shard.first[:, 0]
     if not begins.all():
-        yield (
-            f"{shard.path / 'first.npy'} does not begin sequence {int(np.argmin(begins))} with an episode's first step"
-        )
+        wrong = f"does not begin sequence {int(np.argmin(begins))} with an episode's first step"
+        yield f"{shard.path / 'first.npy'} {wrong}"
     interface = interface_of(manifest)
     names = {name: entry_names(manifest, name, interface) for name in manifest.arrays}
     flat = {name: shard.arrays[name].reshape(shard.steps, -1) for name in names}
@@ -86,7 +81,10 @@ def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> It
         if interface:
             checks += _term_checks(chunk[OBSERVATION], interface)
         if interface and robot:
-            checks.append(_limit_check(chunk["action"], interface, robot))
+            rows, action = interface.rows(robot.joint_names), chunk["action"]
+            beyond = (action < robot.lower[rows] - LIMIT_SLACK) | (action > robot.upper[rows] + LIMIT_SLACK)
+            joints = tuple(f"action.{joint}" for joint in interface.joints)
+            checks.append(("action", joints, f"lies beyond the joint limits of {robot.name} [rad]", beyond, action))
         for name, entries, kind, bad, values in checks:
             if bad.any():
                 row, entry = np.argwhere(bad)[0].tolist()
@@ -106,11 +104,11 @@ def _term_checks(seen: Numbers, interface: PolicyInterface) -> Iterator[Check]:
         for columns, term in terms_of(interface):
             values = seen[:, columns] / scales[columns]
             if isinstance(term, ProjectedGravity):
-                yield _unit("gravity", np.linalg.norm(values, axis=1, keepdims=True))
+                yield _unit(("gravity",), np.linalg.norm(values, axis=1, keepdims=True))
             elif isinstance(term, JointPosition):
                 angles[term.form] = values
             elif isinstance(term, Clock) and term.form == "gait":
-                yield _unit("gait phase", np.hypot(values[:, :1], values[:, 1:2]))
+                yield _unit(("gait phase",), np.hypot(values[:, :1], values[:, 1:2]))
                 walk = values[:, 2:]
                 odd = np.isfinite(walk) & (walk != 0) & (walk != 1)
                 yield OBSERVATION, ("walk flag",), "is neither 0 nor 1", odd, walk
@@ -121,13 +119,5 @@ def _term_checks(seen: Numbers, interface: PolicyInterface) -> Iterator[Check]:
             yield _unit(interface.joints, np.hypot(angles["sin"], angles["cos"]))
 
 
-def _unit(names: str | tuple[str, ...], length: Numbers) -> Check:
-    named = (names,) if isinstance(names, str) else names
-    return OBSERVATION, named, "is no unit vector, its length is", np.abs(length - 1) > UNIT, length
-
-
-def _limit_check(action: Numbers, interface: PolicyInterface, robot: Robot) -> Check:
-    rows = interface.rows(robot.joint_names)
-    beyond = (action < robot.lower[rows] - LIMIT_SLACK) | (action > robot.upper[rows] + LIMIT_SLACK)
-    names = tuple(f"action.{joint}" for joint in interface.joints)
-    return "action", names, f"lies beyond the joint limits of {robot.name} [rad]", beyond, action
+def _unit(names: tuple[str, ...], length: Numbers) -> Check:
+    return OBSERVATION, names, "is no unit vector, its length is", np.abs(length - 1) > UNIT, length

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import Number, Positive, read_settings
-from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
+from fcnet_core.rotation import xyzw_from_wxyz
 from fcnet_replay.isaac.recording import FIRST, Header, RolloutRows, run_of_rows
 from fcnet_replay.run import Run
 
@@ -43,18 +43,14 @@ class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     joint_names: str = "dof_names"
     default_position: str = "default_dof_pos"
     action_scale: str = "action_scale"
-    position: str = "base_pos"
-    orientation: str = "base_quat"
-    linear_velocity: str = "base_lin_vel"
-    angular_velocity: str = "base_ang_vel"
 
 
 class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to read arrays that are (T, n) or, with several environments, (T, E, n).
 
     joint_names, period [s], robot and action_scale replace those of the file. commands: setpoint fields by column, ""
-    leaves a column out. Missing targets are default_position + action_scale * action. velocity_frame: of separate
-    arrays linear_velocity and angular_velocity; those in a root state are always in the world frame.
+    leaves a column out. Missing targets are default_position + action_scale * action. quaternion: order of its numbers
+    in a root state, whose velocities are in the world frame.
     """
 
     robot: str = ""
@@ -66,7 +62,6 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action_scale: Number | None = None
     default_position: dict[str, Number] = {}
     quaternion: Literal["xyzw", "wxyz"] = "xyzw"
-    velocity_frame: Literal["world", "body"] = "body"
 
 
 def read_array_file(path: Path, mapping: str | Path | None, joint_names: tuple[str, ...]) -> Run:
@@ -86,6 +81,8 @@ def read_array_file(path: Path, mapping: str | Path | None, joint_names: tuple[s
         raise
     except Exception as error:  # zipfile, NumPy and torch raise dozens of types for damage
         raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
+    given = {"period": chosen.period, "action_scale": chosen.action_scale, "joint_names": chosen.joint_names or None}
+    arrays |= {getattr(chosen.keys, entry): np.asarray(it) for entry, it in given.items() if it is not None}
     source = _Source(arrays, chosen, name)
     header = _header(source)
     with np.errstate(all="ignore"):  # run_of_rows rejects non-finite values
@@ -139,11 +136,8 @@ class _Source:
             raise ReplayError(f"{self.name} has no {key!r} ({entry.replace('_', ' ')}); give its name in a mapping")
         values = self.arrays[key]
         if values.ndim == 3 or (entry == "done" and values.ndim == 2):
-            if mapping.env >= values.shape[1]:
-                count = values.shape[1]
-                raise ReplayError(
-                    f"{self.name} holds {count} environments, env {mapping.env} is none; they count from 0"
-                )
+            if mapping.env >= (count := values.shape[1]):
+                raise ReplayError(f"{self.name} holds {count} environments, env {mapping.env} is none; count from 0")
             values = values[:, mapping.env]
         if entry in ("done", "default_position"):
             values = values.ravel()
@@ -155,9 +149,8 @@ class _Source:
         return values
 
     def scalar(self, entry: str) -> float:
-        """Return the mapping's value, else the first number of the file's entry, or NaN if that is empty."""
-        given: float | None = getattr(self.mapping, entry)
-        return float(next(iter(self.take(entry).flat), math.nan)) if given is None else given
+        """Return the first number of an entry, or NaN if it is empty."""
+        return float(next(iter(self.take(entry).flat), math.nan))
 
 
 def _header(source: _Source) -> Header:
@@ -168,9 +161,7 @@ def _header(source: _Source) -> Header:
     commands = [name or "" for name in (*mapping.commands, *unnamed)][:width]
     period = source.scalar("period")
     try:
-        joint_names = mapping.joint_names
-        if not joint_names and "joint_names" in source:
-            joint_names = tuple(source.arrays[mapping.keys.joint_names].ravel().astype(str).tolist())
+        joint_names = source.arrays.get(mapping.keys.joint_names, np.empty(0)).ravel().astype(str).tolist()
         facts = {"robot": mapping.robot, "period": period, "joint_names": joint_names, "commands": commands}
         return msgspec.convert(facts, Header)
     except ValueError as error:
@@ -189,17 +180,9 @@ def _rows(source: _Source, header: Header) -> RolloutRows:
     rows["target"] = _target(source, steps, header.joint_names)
     if "command" in source:
         rows["command"] = source.take("command", steps, len(header.commands))
-    if "root_state" in source:
-        rows["root_state"] = source.take("root_state", steps, 13)
-    else:
-        parts = {"position": 3, "orientation": 4, "linear_velocity": 3, "angular_velocity": 3}
-        rows["root_state"] = np.hstack([source.take(entry, steps, width) for entry, width in parts.items()])
-    root_state = rows["root_state"]
+    rows["root_state"] = source.take("root_state", steps, 13)
     if source.mapping.quaternion == "wxyz":
-        root_state[:, 3:7] = xyzw_from_wxyz(root_state[:, 3:7])
-    if "root_state" not in source and source.mapping.velocity_frame == "body":
-        turned = np.einsum("nij,nkj->nki", matrix_from_xyzw(root_state[:, 3:7]), root_state[:, 7:].reshape(-1, 2, 3))
-        root_state[:, 7:] = turned.reshape(-1, 6)
+        rows["root_state"][:, 3:7] = xyzw_from_wxyz(rows["root_state"][:, 3:7])
     rows["flags"][:1] = FIRST
     if "done" in source:
         rows["flags"][1:] = FIRST * (source.take("done", steps)[:-1] != 0)
@@ -210,8 +193,7 @@ def _target(source: _Source, steps: int, joint_names: tuple[str, ...]) -> npt.Ar
     """Return the targets (T, n), else those computed from the actions, else NaN."""
     if "target" in source:
         return source.take("target", steps, len(joint_names))
-    scaled = "action_scale" in source and source.take("action_scale").size == 1
-    if "action" not in source or not (scaled or source.mapping.action_scale is not None):
+    if "action" not in source or "action_scale" not in source or source.take("action_scale").size != 1:
         return math.nan
     if default := source.mapping.default_position:
         if missing := [joint for joint in joint_names if joint not in default]:

@@ -102,7 +102,6 @@ def run_of_rows(
             f"{name} lacks the joints {', '.join(missing)}; it names {', '.join(header.joint_names)}, which must be "
             "all joints of the robot (docs/isaac_gym.md)"
         )
-    order = [header.joint_names.index(joint) for joint in joint_names]
     _check(rows, name)
     problems = list(damaged)
     if extra := [joint for joint in header.joint_names if joint not in joint_names]:
@@ -118,11 +117,10 @@ def run_of_rows(
     if gaps.any():
         problems.append(Problem("gap", f"{name} has {int(gaps.sum())} gaps in time; memory starts cold after each"))
     starts = (rows["flags"] & FIRST).astype(bool) | np.append(False, gaps)
-    position, velocity, target = (
-        rows[field].astype(np.float64)[:, order] for field in ("joint_position", "joint_velocity", "target")
-    )
-    root = rows["root_state"].astype(np.float64)
-    place, orientation, linear, angular = np.split(root, (3, 7, 10), axis=1)
+    order = [header.joint_names.index(joint) for joint in joint_names]
+    joints = ("joint_position", "joint_velocity", "target")
+    position, velocity, target = (rows[field].astype(np.float64)[:, order] for field in joints)
+    place, orientation, linear, angular = np.split(rows["root_state"].astype(np.float64), (3, 7, 10), axis=1)
     orientation = orientation / np.linalg.norm(orientation, axis=1, keepdims=True)
     elapsed = np.diff(time, prepend=time[0] - header.period)
     acceleration = np.diff(linear, axis=0, prepend=linear[:1]) / elapsed[:, None]
@@ -165,8 +163,8 @@ def _check(rows: RolloutRows, name: str) -> None:
                 "the simulation had failed there: record again, or cut the file before that row"
             )
     if not (advances := np.diff(rows["time"]) > 0).all():
-        row = int(advances.argmin()) + 1
-        raise ReplayError(f"the time of {name} does not advance at row {row}; one file holds one recording")
+        at = f"at row {int(advances.argmin()) + 1}"
+        raise ReplayError(f"the time of {name} does not advance {at}; one file holds one recording")
     length = np.linalg.norm(rows["root_state"][:, 3:7], axis=1)
     if (wrong := np.abs(length - 1.0) > UNIT_TOLERANCE).any():
         row = int(wrong.argmax())

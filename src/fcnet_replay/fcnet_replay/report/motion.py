@@ -203,7 +203,8 @@ def _joints(view: TimePlots) -> Iterator[str]:
 
 
 def _power(view: TimePlots) -> Iterator[str]:
-    signals, power = view.signals, view.signals.power
+    signals, joints = view.signals, view.signals.run.joints
+    power = np.abs(joints.effort * joints.velocity).sum(axis=1)  # [W]
     if not signals.has_torque:
         yield text(f"Power is not known: {NO_TORQUE}.")
         return

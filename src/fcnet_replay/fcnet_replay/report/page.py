@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from html import escape
 from pathlib import Path
@@ -14,7 +14,7 @@ from fcnet_core.document.plots import Line, Plots
 from fcnet_core.names import JOINT_STATES
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY
-from fcnet_replay.report.findings import LEVELS, ReportFinding, findings, modes_text
+from fcnet_replay.report.findings import LEVELS, findings, modes_text
 from fcnet_replay.report.motion import JOINTS, QUANTILES, RADIAN, Section, motion_sections
 from fcnet_replay.report.playback import add_scripts
 from fcnet_replay.report.signals import Signals, TimePlots, number, numbers
@@ -37,7 +37,12 @@ def page(evaluation: ReplayEvaluation) -> str:
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"
     made = Page(f"Replay of {Path(figures['bag']).name}")
     lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {_start_utc(signals)}. Policies: {policies}"
-    made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>', verdict(findings(evaluation))]
+    verdict = (
+        f'<li class="{finding.level}"><b>{LEVELS[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
+        for finding in findings(evaluation)
+    )
+    made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>']
+    made.body.append(f'<ul class="verdict">{"".join(verdict)}</ul>')
     sections = motion_sections(view)
     if evaluation.replays:
         dict(sections)[JOINTS].extend(_smoothness(evaluation))
@@ -49,15 +54,6 @@ def page(evaluation: ReplayEvaluation) -> str:
     made.body.append("<footer>Made by fcnet replay.</footer>")
     add_scripts(made, plots)
     return made.html()
-
-
-def verdict(found: Iterable[ReportFinding]) -> str:
-    """Return the findings as a list in HTML."""
-    items = (
-        f'<li class="{finding.level}"><b>{LEVELS[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
-        for finding in found
-    )
-    return f'<ul class="verdict">{"".join(items)}</ul>'
 
 
 def add_sections(made: Page, sections: Sequence[Section]) -> None:

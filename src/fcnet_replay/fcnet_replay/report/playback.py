@@ -24,22 +24,35 @@ POINT, TURN = 0.0005, 0.0005  # steps [m] of points and of the entries of rotati
 
 
 def playback(view: TimePlots) -> str:
-    """Return the HTML of the scene with its controls, which also move the time mark of the group's plots."""
-    signals, poses = view.signals, _poses(view.signals)
-    columns = np.concatenate(
-        [poses["place"], poses["turn"], poses["legs"].reshape(len(poses["place"]), -1)]
-        + ([poses["ghost"].reshape(len(poses["place"]), -1)] if np.isfinite(poses["ghost"]).any() else []),
-        axis=1,
-    )
+    """Return the HTML of the scene with its controls, which also move the time mark of the group's plots.
+
+    Poses: place (P, 3) [m] and turn (P, 9) of the trunk, legs and ghost (P, 4, 3, 3) [m] without hips. Without odom the
+    robot walks on the spot, with its height from the legs and its attitude from the IMU.
+    """
+    signals, robot, period = view.signals, view.signals.robot, 1.0 / rate(view.signals)
+    time = np.arange(0.0, signals.seconds, period)
+    row = np.maximum(newest(signals.joint_time, time), 0)
+    place = np.column_stack([np.zeros((len(row), 2)), signals.height[row]])
+    turn = signals.rotation[row]
+    odometry = signals.run.odometry.known("position", "orientation")
+    if len(odometry.stamp):
+        stamp = signals.at(odometry.stamp)
+        known = (found := newest(stamp, time)) >= 0
+        fresh = known & (time - stamp[found] <= 5 * HOLD)
+        place = np.where(fresh[:, None], odometry.position[found], np.nan)
+        turn = np.where(fresh[:, None, None], matrix_from_xyzw(odometry.orientation[found]), turn)
+    ghost = LegKinematics(robot).points(signals.target[row][:, robot.leg_rows])[:, :, 1:]
+    parts = [place, turn, signals.points[row][:, :, 1:], *([ghost] if np.isfinite(ghost).any() else [])]
+    columns = np.concatenate([part.reshape(len(time), -1) for part in parts], axis=1)
     steps = [POINT] * 3 + [TURN] * 9 + [POINT] * (columns.shape[1] - 12)
     facts: dict[str, Any] = {
-        "scene": scene.scene_facts(signals.robot),
+        "scene": scene.scene_facts(robot),
         "group": GROUP,
-        "period": poses["period"],
-        "hips": LegKinematics(signals.robot).hips.tolist(),
+        "period": period,
+        "hips": LegKinematics(robot).hips.tolist(),
         "columns": [view.plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
     }
-    name = f"{signals.robot.name}, {signals.seconds:.1f} s"
+    name = f"{robot.name}, {signals.seconds:.1f} s"
     return (
         f'<div class="playback" data-playback="{escape(json.dumps(facts))}">'
         f'<div class="view"><canvas role="img" aria-label="the walk of {escape(name)}"></canvas>'
@@ -59,32 +72,3 @@ def add_scripts(page: Page, plots: Plots) -> None:
 def rate(signals: Signals) -> float:
     """Return the number of poses per second."""
     return 1.0 / max(signals.seconds / MOST_POSES, FINEST)
-
-
-def _poses(signals: Signals) -> dict[str, Any]:
-    """Return place (P, 3) [m] and turn (P, 9) of the trunk, legs and ghost (P, 4, 3, 3) [m] without hips at every
-    `period` [s].
-
-    Without odom the robot walks on the spot, with its height from the legs and its attitude from the IMU.
-    """
-    period = 1.0 / rate(signals)
-    time = np.arange(0.0, signals.seconds, period)
-    row = np.maximum(newest(signals.joint_time, time), 0)
-    place = np.column_stack([np.zeros(len(row)), np.zeros(len(row)), signals.height[row]])
-    turn = signals.rotation[row]
-    odometry = signals.run.odometry.known("position", "orientation")
-    if len(odometry.stamp):
-        stamp = signals.at(odometry.stamp)
-        found = newest(stamp, time)
-        found, known = np.maximum(found, 0), found >= 0
-        fresh = known & (time - stamp[found] <= 5 * HOLD)
-        place = np.where(fresh[:, None], odometry.position[found], np.nan)
-        turn = np.where(fresh[:, None, None], matrix_from_xyzw(odometry.orientation[found]), turn)
-    target = signals.target[row][:, signals.robot.leg_rows]
-    return {
-        "period": period,
-        "place": place,
-        "turn": turn.reshape(-1, 9),
-        "legs": signals.points[row][:, :, 1:],
-        "ghost": LegKinematics(signals.robot).points(target)[:, :, 1:],
-    }

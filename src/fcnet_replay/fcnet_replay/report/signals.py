@@ -40,8 +40,7 @@ class Signals:
         return float(min(self.run.joints.received.min(), self.run.imu.received.min()))
 
     @cached_property
-    def _zero(self) -> float:
-        """The robot's time of zero [s]."""
+    def _zero(self) -> float:  # [s] by the robot's clock
         return float(self.run.by_robots_clock(np.array([self.start]))[0])
 
     @cached_property
@@ -129,11 +128,6 @@ class Signals:
         """Whether the run has torques."""
         effort = self.run.joints.effort
         return bool(np.isfinite(effort).all(axis=1).any() and np.any(effort[np.isfinite(effort)] != 0.0))
-
-    @cached_property
-    def power(self) -> Array:
-        """Sum over the joints of |torque x velocity| (N,) [W]."""
-        return np.abs(self.run.joints.effort * self.run.joints.velocity).sum(axis=1)
 
     @cached_property
     def walking(self) -> Mask:

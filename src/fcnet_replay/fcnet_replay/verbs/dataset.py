@@ -51,25 +51,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     from_bag = action("from-bag", "make a dataset of the walking sections of bags", _from_bag)
     add_bag_arguments(from_bag)
-    from_bag.add_argument(
-        "--before-fault",
-        type=option(NotNegative),
-        default=1.0,
-        metavar="S",
-        help="leave out the last S seconds before a fault (default: 1.0); `fcnet relabel` keeps and labels them",
-    )
+    fault = "leave out the last S seconds before a fault (default: 1.0); `fcnet relabel` keeps and labels them"
+    from_bag.add_argument("--before-fault", type=option(NotNegative), default=1.0, metavar="S", help=fault)
     merge = action("merge", "merge several datasets into one", _merge, data="datasets of one robot and one rate")
     _add_out(merge)
     summary = "split a dataset into training and validation, by whole episodes drawn at random"
     split = action("split", summary, _split, None, "dataset")
     _add_out(split)
-    split.add_argument(
-        "--validation",
-        type=float,
-        default=0.1,
-        metavar="SHARE",
-        help="share of validation steps (default: 0.1)",
-    )
+    shares = "share of validation steps (default: 0.1)"
+    split.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help=shares)
     split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of the split (default: 0)")
     summary = "print sizes, statistics of every field, the coverage of the commands, and how many targets are at limits"
     stats = action("stats", summary, _stats, data="datasets, described together")
@@ -83,14 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the bags, the output folder and the options for reading bags."""
-    parser.add_argument(
-        "bags", type=Path, nargs="+", metavar="BAG", help="folder of a bag, or one .mcap, .db3 or .bag file"
-    )
+    bags = "folder of a bag, or one .mcap, .db3 or .bag file"
+    parser.add_argument("bags", type=Path, nargs="+", metavar="BAG", help=bags)
     _add_out(parser)
     add_source(parser)
-    parser.add_argument(
-        "--rate", type=option(Positive), default=50.0, metavar="HZ", help="rate of the policy (default: 50)"
-    )
+    rate = "rate of the policy (default: 50)"
+    parser.add_argument("--rate", type=option(Positive), default=50.0, metavar="HZ", help=rate)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -107,10 +95,7 @@ def _from_bag(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
 
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.before_fault)
-    data = dataset_from_bags(args.bags, args.out, reading, print)
-    walked = f"{counted(data.steps, 'step')} ({data.steps / args.rate:.1f} s)"
-    print(f"wrote {args.out}: {walked} in {counted(data.shards, 'shard')}")
-    return 0
+    return _wrote(args.out, dataset_from_bags(args.bags, args.out, reading, print))
 
 
 def _merge(args: argparse.Namespace) -> int:
@@ -150,8 +135,7 @@ def _validate(args: argparse.Namespace) -> int:
         if len(found) == MOST_FAULTS:
             print("there may be more")
     if broken:
-        broken_of = f"{broken} of {counted(len(args.data), 'dataset')}"
-        print(f"fcnet: {broken_of} {'is' if broken == 1 else 'are'} broken", file=sys.stderr)
+        print(f"fcnet: of {counted(len(args.data), 'dataset')} {broken} broken", file=sys.stderr)
     return 1 if broken else 0
 
 

@@ -5,14 +5,10 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from fcnet_core.files import check_writable, write_whole
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 from fcnet_replay.verbs import add_source
-
-if TYPE_CHECKING:
-    from fcnet_replay.evaluation import ReplayEvaluation
 
 SUMMARY = "evaluate a recorded bag and replay policies over it"
 EPILOG = """
@@ -34,23 +30,13 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("bag", type=Path, metavar="BAG", help="folder of a bag, or one .mcap, .db3 or .bag file")
-    parser.add_argument(
-        "models",
-        type=Path,
-        nargs="*",
-        metavar="MODEL",
-        help="model file; several are compared (default: the recorded policy, or else the robot's shipped one)",
-    )
+    models = "model file; several are compared (default: the recorded policy, or else the robot's shipped one)"
+    parser.add_argument("models", type=Path, nargs="*", metavar="MODEL", help=models)
     add_source(parser)
     parser.add_argument("--report", type=Path, metavar="HTML", help="write a report with plots to one HTML file")
     add_json(parser, "all figures")
-    parser.add_argument(
-        "--fail-above",
-        action="append",
-        default=[],
-        metavar="METRIC=VALUE",
-        help="exit with status 1 if a figure of the JSON file exceeds a limit; may be given several times",
-    )
+    limit = "exit with status 1 if a figure of the JSON file exceeds a limit; may be given several times"
+    parser.add_argument("--fail-above", action="append", default=[], metavar="METRIC=VALUE", help=limit)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,13 +51,6 @@ def run(args: argparse.Namespace) -> int:
     broken = broken_thresholds(evaluation.figures, thresholds)
     if args.json != STDOUT:  # the JSON alone can be piped into a program
         print(summary(evaluation))
-    _write(evaluation, args)
-    for sentence in broken:
-        print(f"fcnet: {sentence}", file=sys.stderr)
-    return 1 if broken else 0
-
-
-def _write(evaluation: ReplayEvaluation, args: argparse.Namespace) -> None:
     write_json(evaluation.figures, args.json)
     if args.json and args.json != STDOUT:
         print(f"wrote {args.json}")
@@ -80,3 +59,6 @@ def _write(evaluation: ReplayEvaluation, args: argparse.Namespace) -> None:
 
         write_whole(args.report, page(evaluation).encode())
         print(f"wrote {args.report}; open it in a browser", file=sys.stderr if args.json == STDOUT else sys.stdout)
+    for sentence in broken:
+        print(f"fcnet: {sentence}", file=sys.stderr)
+    return 1 if broken else 0

@@ -79,14 +79,10 @@ def test_one_environment_of_many_is_taken(tmp_path, arrays, mapping):
 
 
 def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
-    position, quaternion, linear, angular = np.split(arrays["root_states"], [3, 7, 10], axis=1)
     other = {
         "joint_position": arrays["dof_pos"][:, ::-1],
         "joint_velocity": arrays["dof_vel"][:, ::-1],
-        "position": position,
-        "orientation": quaternion[:, [3, 0, 1, 2]],
-        "linear_velocity": linear,
-        "angular_velocity": angular,
+        "root_state": arrays["root_states"][:, [0, 1, 2, 6, 3, 4, 5, *range(7, 13)]],
         "command": arrays["commands"][:, [2, 0]],
         "action": arrays["actions"][:, ::-1],
     }
@@ -99,7 +95,6 @@ def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
         period=0.02,
         commands=["yaw_rate", "vx"],
         quaternion="wxyz",
-        velocity_frame="world",
         action_scale=0.25,
         default_position=dict(zip(names, arrays["default_dof_pos"][0].tolist(), strict=True)),
     )
@@ -109,15 +104,6 @@ def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
     assert_same(found, expected)
     np.testing.assert_allclose(found.setpoints.value[:, [0, 2]], expected.setpoints.value[:, [0, 2]])
     assert not found.setpoints.value[:, 1].any()
-
-
-def test_velocities_in_the_body_are_the_default_of_legged_gyms_own_names(tmp_path, arrays):
-    position, quaternion, _, _ = np.split(arrays["root_states"], [3, 7, 10], axis=1)
-    spin = np.tile(np.float32([0.1, 0.2, 0.3]), (60, 1))
-    parts = {"base_pos": position, "base_quat": quaternion, "base_lin_vel": spin, "base_ang_vel": spin}
-    save_npz(tmp_path / "parts.npz", {name: a for name, a in arrays.items() if name != "root_states"} | parts)
-    recording = read_recording(tmp_path / "parts.npz")
-    np.testing.assert_allclose(recording.imu.angular_velocity, spin, atol=1e-6)
 
 
 @pytest.mark.parametrize(

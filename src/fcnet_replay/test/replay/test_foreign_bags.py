@@ -114,11 +114,6 @@ def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -
     np.testing.assert_array_equal(theirs.imu.orientation, ours.imu.orientation)
 
 
-def test_every_map_that_is_shipped_can_be_read() -> None:
-    for path in MAPS.glob("*.yaml"):
-        assert load_topic_map(path)["policy_step"].topic == "controller/policy_step"
-
-
 def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
     bag = write_bag(seconds=0.6, namespace="/dog")
     assert len(read_run(open_bag(bag), "dog").joints.stamp) == 150

@@ -29,14 +29,16 @@ PATIENCE = 30.0  # [s] for one bag on a machine that does much else; they take a
 
 
 def report(bag: Path) -> str:
-    """The whole report, or the sentence that refuses the bag."""
+    """The whole report, or the sentence that refuses the bag, without delay."""
+    began = time.monotonic()
     try:
         evaluation = evaluate_bag(bag, robot_name="aliengo")
     except ReplayError as error:
-        assert str(bag) in str(error)
+        assert str(bag) in str(error) and time.monotonic() - began < PATIENCE
         return f"refused: {error}"
     json.dumps(evaluation.figures, allow_nan=False)
     page(evaluation)
+    assert time.monotonic() - began < PATIENCE
     return summary(evaluation)
 
 
@@ -50,10 +52,8 @@ def test_damaged_bags_are_refused_or_reported_in_part(write_bag, tmp_path_factor
     assert "refused" not in whole and ("damaged" not in whole or kind not in STORAGES)
     noticed = 0
     for seed in range(50):
-        damage = damaged_copy(bag, folder / "bag", seed)
-        began = time.monotonic()
+        damaged_copy(bag, folder / "bag", seed)
         text = report(folder / "bag")
-        assert time.monotonic() - began < PATIENCE, damage
         noticed += "refused" in text or "damaged" in text or "left out" in text
     assert noticed > 15  # bits flipped within a number are not seen where a storage has no checksums
 
@@ -120,9 +120,7 @@ def joint_states_of(folder: Path, schema: bytes, message: bytes, kind: bytes = b
 )
 def test_types_that_a_bag_defines_cannot_do_harm(tmp_path, schema) -> None:
     bag = joint_states_of(tmp_path / "bag", schema, b"\0\1\0\0" + b"\1\0\0\0" * 100, kind=b"evil/msg/State")
-    began = time.monotonic()
     assert report(bag).startswith("refused")
-    assert time.monotonic() - began < PATIENCE
 
 
 @pytest.mark.parametrize("count", [2**32 - 1, 200, 50])
@@ -239,9 +237,7 @@ def test_a_file_that_is_named_twenty_thousand_times_is_read_once(write_bag, tmp_
     (bag / "again.mcap").symlink_to(bag / "walk.mcap")
     opened = open_bag(bag)
     assert len(opened.files) == 1 and opened.contents.problems[0].kind == "damaged"
-    began = time.monotonic()
     assert "Policy A reproduces every one of the 29" in report(bag)
-    assert time.monotonic() - began < PATIENCE
 
 
 @pytest.mark.parametrize("name", ["walk.mcap", "walk.db3", "walk.mcap.zstd", "walk.db3.zstd"])
