@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,7 +20,7 @@ from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.simulator import RATE
-from quadruped_sim.physics.terrain import Terrain, terrain_from_facts
+from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.rollout import ActionNoise, Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
 
@@ -64,19 +66,14 @@ class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.robots * round(self.seconds * self.rate)
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One shard to collect, of the part called `name`."""
 
     index: int
     seed: int
     name: str
     part: Part
-    terrain: dict[str, Any] = field(default_factory=dict)
-
-    def build_terrain(self) -> Terrain:
-        """Build the shard's terrain; random ones differ from shard to shard."""
-        return terrain_from_facts(**(self.terrain | {"seed": self.seed}))
+    terrain: dict[str, Any]
 
 
 def load_plan(path: Path) -> CollectionPlan:
@@ -84,19 +81,16 @@ def load_plan(path: Path) -> CollectionPlan:
     return read_settings(preset(path, "collect", FILE), CollectionPlan, FILE)
 
 
-def jobs(plan: CollectionPlan, seed: int) -> list[Job]:
-    """Return the plan's shards with parts interleaved, so that an interrupted collection holds some of each part."""
+def jobs(plan: CollectionPlan, seed: int) -> Iterator[Job]:
+    """Yield the plan's shards with parts interleaved, so that an interrupted collection holds some of each part."""
     total = sum(part.share for part in plan.parts.values())
     made = dict.fromkeys(plan.parts, 0)
-    chosen = []
     for index in range(plan.shards):
         lacking = {name: part.share / total * (index + 1) - made[name] for name, part in plan.parts.items()}
         name = max(lacking, key=lacking.__getitem__)
         part = plan.parts[name]
-        terrain = part.terrains[made[name] % len(part.terrains)]
-        chosen.append(Job(index, seed * SHARDS + index, name, part, terrain))
+        yield Job(index, seed * SHARDS + index, name, part, part.terrains[made[name] % len(part.terrains)])
         made[name] += 1
-    return chosen
 
 
 PUSH_INTERVAL = 4.0  # [s] between two pushes of a robot, on average
@@ -111,26 +105,34 @@ class Collector:
 
     plan: CollectionPlan
     folder: Path
+    seed: int
     student: Path | None = None
     teacher: Path | None = None
     student_share: float = 0.8
 
-    def writer(self, seed: int) -> DatasetWriter:
+    def writer(self) -> DatasetWriter:
         """Open the data folder."""
-        robot = load_robot(self.plan.robot)
         parts = [{"name": name, **msgspec.to_builtins(part)} for name, part in self.plan.parts.items()]
         description: dict[str, Any] = {
-            "seed": seed,
+            "seed": self.seed,
             "plan": {**msgspec.to_builtins(self.plan), "parts": parts},
             "student": str(self.student) if self.student else None,
             "teacher": load_model(self.teacher).fingerprint if self.teacher else None,
         }
-        return DatasetWriter(self.folder, velocity_manifest(robot, self.plan.rate, description))
+        return DatasetWriter(self.folder, velocity_manifest(load_robot(self.plan.robot), self.plan.rate, description))
 
-    def collect(self, job: Job, writer: DatasetWriter) -> int:
-        """Make and write one shard unless it exists; return the number of falls."""
-        if writer.has(job.index):  # its worker died before it could report it
-            return int(writer.job(job.index)["falls"])
+    def collect(self, job: Job) -> dict[str, Any]:
+        """Make and write one shard unless it exists; return its index, part, steps, falls, and the seconds it took."""
+        began, writer = time.perf_counter(), self.writer()
+        if not writer.has(job.index):  # else its worker died before it could report it
+            arrays, falls = self._walk(job)
+            made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": falls}
+            writer.write_shard(job.index, made, **arrays)
+        falls, seconds = int(writer.job(job.index)["falls"]), round(time.perf_counter() - began, 1)
+        return {"shard": job.index, "part": job.name, "steps": self.plan.steps, "falls": falls, "seconds": seconds}
+
+    def _walk(self, job: Job) -> tuple[dict[str, npt.NDArray[Any]], int]:
+        """Return the arrays of a shard, and the number of falls."""
         robot, batch, part = load_robot(self.plan.robot), self.plan.robots, job.part
         student, teacher = (load_model(path) if path else None for path in (self.student, self.teacher))
         if student:
@@ -139,10 +141,11 @@ class Collector:
             if not np.isclose(rate, self.plan.rate):
                 what = "set rate in the collection file to that of the student"
                 raise SimulationError(f"the student steps at {rate:g} Hz, the plan at {self.plan.rate:g} Hz; {what}")
-        work = (part.setpoints, part.randomization, job.seed, student, None, teacher, self.plan.rate)
-        rollout = Rollout(robot, batch, job.build_terrain(), *work)
+        terrain = terrain_from_facts(**(job.terrain | {"seed": job.seed}))  # random ones differ from shard to shard
+        work = (part.setpoints, part.randomization, job.seed, student)
+        rollout = Rollout(robot, batch, terrain, *work, teacher=teacher, rate=self.plan.rate)
         simulation, rng = rollout.simulation, np.random.default_rng([job.seed, 5])
-        driven = rng.random(batch) < (self.student_share if student else 0.0)
+        driven = rng.random((batch, 1)) < (self.student_share if student else 0.0)
         noise = ActionNoise(batch, part.action_noise, rng)
         fallen, falls = np.ones(batch, dtype=bool), 0
         recorded: dict[str, list[npt.NDArray[Any]]] = {"observation": [], "action": [], "first": []}
@@ -152,18 +155,11 @@ class Collector:
             recorded["observation"].append(seen.observation)
             recorded["action"].append(rollout.limiter.within_limits(advice).astype(np.float32))
             recorded["first"].append(fallen)
-            disturbance = noise.step(len(robot.joints))
-            targets = advice + disturbance
-            if student is not None:
-                own = rollout.act(seen) + ActionNoise.STUDENT_SHARE * disturbance
-                targets = np.where(driven[:, None], own, targets)
-            rollout.send(targets)
+            rollout.send(noise.disturb(advice, rollout.act(seen) if student else None, driven))
             simulation.push_randomly(rng.random(batch) < simulation.period / PUSH_INTERVAL, part.push)
             fallen = simulation.fallen(simulation.state())
             if fallen.any():
                 falls += int(fallen.sum())
                 rollout.restart(fallen)
                 noise.reset(fallen)
-        made = {"part": job.name, "terrain": job.terrain, "seed": job.seed, "falls": falls}
-        writer.write_shard(job.index, made, **{name: np.stack(steps, axis=1) for name, steps in recorded.items()})
-        return falls
+        return {name: np.stack(steps, axis=1) for name, steps in recorded.items()}, falls

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
-import numpy.typing as npt
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
@@ -23,25 +22,17 @@ from quadruped_sim.worker_pool import call, keep
 LearnerT = TypeVar("LearnerT", bound=PPO)
 
 
-class Robots(Protocol):
-    """Robots (B,) that are reset automatically, simulated in one process."""
-
-    def observe(self) -> Single:
-        """Return the observations (B, size) now."""
-
-    def step(self, actions: Array) -> tuple[npt.NDArray[Any], ...]:
-        """Take actions (B, N); return observations, rewards, which robots fell, which reached the time limit, and the
-        last observations of robots whose episode is over.
-        """
-
-
 class WorkerEnvironment(VecEnv):
-    """The robots of several workers, one process each: `make` makes the `robots` of one worker from a seed."""
+    """The robots of several workers, one process each. `make` makes those of one worker from a seed, `robots` (B,)
+    which are reset automatically: observe() returns the observations (B, n) now; step(actions (B, N)) returns
+    observations, rewards, which robots fell, which reached the time limit, and the last observations of robots whose
+    episode is over.
+    """
 
     def __init__(
         self,
         workers: Sequence[Executor],
-        make: Callable[[int], Robots],
+        make: Callable[[int], Any],
         robots: int,
         seed: int,
         observation_size: int,
@@ -75,7 +66,7 @@ class WorkerEnvironment(VecEnv):
 
     def ask(self, method: str, parts: Sequence[Any] | None = None) -> list[Any]:
         """Call a method of the robots of each worker, with its part if there are parts; return the results."""
-        arguments = [()] * len(self._workers) if parts is None else [(part,) for part in parts]
+        arguments = zip(parts, strict=True) if parts else [()] * len(self._workers)
         futures = [worker.submit(call, method, *given) for worker, given in zip(self._workers, arguments, strict=True)]
         return [future.result() for future in futures]
 

@@ -41,8 +41,13 @@ def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Ma
     orientation, angular_velocity = run.imu.orientation[steps.imu], run.imu.angular_velocity[steps.imu]
     joint_position, joint_velocity = run.joints.position[steps.joints], run.joints.velocity[steps.joints]
     legs = leg_odometry(robot, orientation, angular_velocity, joint_position, joint_velocity)
-    measured, known = _velocity_of_odometry(run, steps)
-    velocity = np.where(known[:, None], measured, legs.velocity)
+    velocity, known = legs.velocity, np.zeros(len(steps), dtype=np.bool_)
+    stamp, time = run.odometry.stamp, steps.record.joints_stamp
+    if len(stamp):
+        row = newest(stamp, time)
+        measured = run.odometry.velocity[row]
+        known = (row >= 0) & (time - stamp[row] <= OLD) & (np.abs(measured) < 1e3).all(axis=1)
+        velocity = np.where(known[:, None], measured, velocity)
     position = np.zeros((len(steps), 3))
     position[:, 2] = robot.geometry.foot_radius - legs.feet[..., 2].min(axis=1)
     state = BodyState(
@@ -73,17 +78,6 @@ def beyond_the_expert(state: BodyState, robot: Robot) -> dict[str, Mask]:
     }
 
 
-def _velocity_of_odometry(run: Run, steps: Steps) -> tuple[Array, Mask]:
-    """Return velocity (K, 3) [m/s] in the body frame, and the mask (K,) of known ones."""
-    stamp, time = run.odometry.stamp, steps.record.joints_stamp
-    if not len(stamp):
-        return np.zeros((len(steps), 3)), np.zeros(len(steps), dtype=np.bool_)
-    row = newest(stamp, time)
-    velocity = run.odometry.velocity[row]
-    known: Mask = (row >= 0) & (time - stamp[row] <= OLD) & (np.abs(velocity) < 1e3).all(axis=1)
-    return velocity, known
-
-
 def advise(run: Run, steps: Steps, first: Mask, robot: Robot, period: float) -> Labels:
     """Ask the expert about every step, in order; it forgets the past at each `first` (K,) step of an episode and after
     each step on which it has no advice.
@@ -111,12 +105,10 @@ def expert_labels(episodes: BagEpisodes, period: float) -> Labels:
     labels = advise(episodes.run, episodes.steps, episodes.first, episodes.robot, period)
     error, odometry = (labels.target - episodes.target)[labels.known], labels.facts["velocity_from_odometry"]
     rms = round(float(np.sqrt(np.square(error).mean())), 4) if error.size else None
-    share = f"{ODOM.name} ({odometry:.0%}) and the legs"
-    source = ODOM.name if odometry == 1 else "the legs" if odometry == 0 else share
     apart = "" if rms is None else f", {rms:.3f} rad (rms) from what was sent"
-    sentence = f"  {len(error):,} steps relabelled{apart}; velocity from {source}"
+    sentence = f"  {len(error):,} steps relabelled{apart}; {odometry:.0%} of the velocities from {ODOM.name}"
     facts = {"relabelled": len(error), **labels.facts, "rms_from_sent_rad": rms}
-    return replace(labels, facts=facts, sentence=sentence)
+    return replace(labels, facts=facts, sentence=f"{sentence}, the others from the legs")
 
 
 def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -> DatasetWriter:

@@ -24,8 +24,8 @@ from quadruped_sim.trot_expert import TrotExpert
 
 
 class ActionNoise:
-    """Noise (B, N) on the actions of robots, correlated over a few control periods; each robot draws its standard
-    deviation, at most `largest`.
+    """Noise on the actions of robots, correlated over a few control periods; each robot draws its standard deviation,
+    at most `largest`.
     """
 
     MEMORY = 0.7  # of the noise, from one control period to the next
@@ -35,11 +35,14 @@ class ActionNoise:
         self._rng, self._scale = rng, rng.random((batch, 1)) * largest
         self._noise: Array = np.zeros((batch, 1))
 
-    def step(self, joints: int) -> Array:
-        """Return the noise (B, N) of the next control period for so many joints."""
-        fresh = self._rng.standard_normal((len(self._noise), joints)) * self._scale
+    def disturb(self, advice: Array, own: Array | None, driven: Mask) -> Array:
+        """Return the actions (B, N) of the next control period: an expert's advice, or a student's `own` where it is
+        given and `driven` (B, 1), both with noise.
+        """
+        fresh = self._rng.standard_normal(advice.shape) * self._scale
         self._noise = self.MEMORY * self._noise + np.sqrt(1 - self.MEMORY**2) * fresh
-        return self._noise
+        action = advice + self._noise
+        return action if own is None else np.where(driven, own + self.STUDENT_SHARE * self._noise, action)
 
     def reset(self, mask: Mask) -> None:
         """Start at zero for the robots in `mask` (B,)."""
@@ -62,8 +65,8 @@ class Rollout:
 
     The policy of `model` drives them by noisy measurements; without a model the expert does, by the true state. It is
     the `teacher`, or else the trot. shaper: of the commands; None for the robot's own ranges. rate [Hz]: of the expert;
-    that of the model if there is one. interface: of a policy that steps elsewhere, see `decode`; its commands and rate
-    take the place of the robot's. Raises SimulationError if a teacher has another rate.
+    that of the model if there is one. interface: of a policy that steps elsewhere, see `runner.decode`; its
+    commands and rate take the place of the robot's. Raises SimulationError if a teacher has another rate.
     """
 
     def __init__(
@@ -83,22 +86,19 @@ class Rollout:
         own = interface or velocity_interface(robot, model.card.interface.rate if model else rate)
         interface = model.card.interface if model else own
         period = 1.0 / interface.rate
-        if teacher and not np.isclose(teacher.card.interface.rate * period, 1.0):
-            raise SimulationError(
-                f"the teacher acts at {teacher.card.interface.rate:g} Hz, but is asked at {interface.rate:g} Hz; "
-                "choose a teacher of that rate"
-            )
-        self.rng = np.random.default_rng([seed, 1])
+        if teacher and not np.isclose(at := teacher.card.interface.rate, interface.rate):
+            what = "choose a teacher of that rate"
+            raise SimulationError(f"the teacher acts at {at:g} Hz, but is asked at {interface.rate:g} Hz; {what}")
         self.simulation = Simulation(robot, batch, terrain, seed, randomization, period)
         self.shaper = shaper or CommandShaper.of(own, batch)
         self.limiter = JointLimiter(robot, period, batch)
         self.limiter.start(self.simulation.state().joint_position)
         policy = load_policy(model, batch=batch) if model else None
-        self._runner = PolicyRunner(policy, interface, self.limiter, shaper=self.shaper)
+        self.runner = PolicyRunner(policy, interface, self.limiter, shaper=self.shaper)
         self._drives = model is not None
         self._trot: TrotExpert | None = None
         self._teacher = TeacherExpert(teacher, robot, self.shaper, self.limiter) if teacher else None
-        self._source = SetpointSource(setpoints, batch, period, self.rng)
+        self._source = SetpointSource(setpoints, batch, period, np.random.default_rng([seed, 1]))
         self._noise_rng, self._noise_levels = np.random.default_rng([seed, 2]), noise_levels(interface)
         self.recorded: Samples = {}
 
@@ -106,8 +106,8 @@ class Rollout:
         """Step the commands, unless they stay those of the last period, and observe the robots."""
         state = self.simulation.state()
         if new_command:
-            self._runner.take_command(self._source.step())
-        observation = self._runner.observe(robot_state(self.simulation.signals(state=state)))
+            self.runner.take_command(self._source.step())
+        observation = self.runner.observe(robot_state(self.simulation.signals(state=state)))
         return Situation(state, self.simulation.fallen(state), observation)
 
     def sense(self, seen: Situation) -> Single:
@@ -116,7 +116,7 @@ class Rollout:
 
     def act(self, seen: Situation) -> Array:
         """Return the position targets (B, N) [rad] that the policy wants, or else the expert's advice."""
-        return self._runner.act(self.sense(seen)) if self._drives else self.advise(seen)
+        return self.runner.act(self.sense(seen)) if self._drives else self.advise(seen)
 
     def advise(self, seen: Situation) -> Array:
         """Return the expert's position targets (B, N) [rad]; call it in every control period or never.
@@ -129,22 +129,18 @@ class Rollout:
             self._trot = TrotExpert(self.simulation.robot, self.simulation.batch, self.simulation.period)
         return self._trot.act(seen.state, self.shaper)
 
-    def decode(self, output: Array) -> Array:
-        """Return the position targets (B, N) [rad] of outputs (B, n) of a policy that steps elsewhere."""
-        return self._runner.decode(output)
-
     def send(self, wanted: Array, record: bool = False) -> Array:
         """Send position targets (B, N) [rad] within limits and slew, which are returned, and let one control period
         pass; record: set `recorded`, see Simulator.step.
         """
-        targets = self._runner.send(wanted)
+        targets = self.runner.send(wanted)
         self.recorded = self.simulation.step(targets, record)
         return targets
 
     def restart(self, mask: Mask) -> None:
         """Reset the robots in `mask` (B,) with all their state."""
         self.simulation.reset(mask)
-        self._runner.reset(mask)
+        self.runner.reset(mask)
         if self._trot:
             self._trot.reset(mask)
         self.limiter.start(self.simulation.state().joint_position, mask)

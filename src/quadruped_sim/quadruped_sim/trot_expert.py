@@ -67,7 +67,15 @@ def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, frict
     Nm] in the least-squares sense; feet off the ground get none, others push with at most `highest` [N] within
     `friction`.
     """
-    grip = _grasp(feet, stance) * WEIGHTS[:, None]
+    on = stance.astype(np.float64)
+    x, y, z = np.moveaxis(feet * on[..., None], -1, 0)
+    grasp = np.zeros((len(feet), 6, 4, 3))  # from the forces to the wrench
+    for axis in range(3):
+        grasp[:, axis, :, axis] = on
+    grasp[:, 3, :, 1], grasp[:, 3, :, 2] = -z, y
+    grasp[:, 4, :, 0], grasp[:, 4, :, 2] = z, -x
+    grasp[:, 5, :, 0], grasp[:, 5, :, 1] = -y, x
+    grip = grasp.reshape(-1, 6, 12) * WEIGHTS[:, None]
     square = grip @ grip.transpose(0, 2, 1) + REGULARISATION * np.eye(6)
     solution = np.linalg.solve(square, (wrench * WEIGHTS)[..., None])
     forces = (grip.transpose(0, 2, 1) @ solution)[..., 0].reshape(-1, 4, 3)
@@ -75,20 +83,6 @@ def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, frict
     cone = friction * forces[..., 2:3]
     forces[..., :2] = np.clip(forces[..., :2], -cone, cone)
     return forces
-
-
-def _grasp(feet: Array, stance: Mask) -> Array:
-    """Return the matrix (B, 6, 12) from the stance feet's forces to the wrench at the trunk."""
-    batch = len(feet)
-    on = stance.astype(np.float64)
-    x, y, z = np.moveaxis(feet * on[..., None], -1, 0)
-    grasp = np.zeros((batch, 6, 4, 3))
-    for axis in range(3):
-        grasp[:, axis, :, axis] = on
-    grasp[:, 3, :, 1], grasp[:, 3, :, 2] = -z, y
-    grasp[:, 4, :, 0], grasp[:, 4, :, 2] = z, -x
-    grasp[:, 5, :, 0], grasp[:, 5, :, 1] = -y, x
-    return grasp.reshape(batch, 6, 12)
 
 
 TUNED = 0.02  # [s] period for which shares of running averages are given
@@ -120,16 +114,22 @@ class TrotExpert:
     def reset(self, mask: Mask | None = None) -> None:
         """Forget the past of the robots in `mask` (B,), or of all."""
         chosen = slice(None) if mask is None else mask
-        self._fresh[chosen] = True
-        self._stance[chosen] = True
-        self._velocity[chosen] = 0.0
-        self._slope[chosen] = 0.0
+        self._fresh[chosen], self._stance[chosen] = True, True
+        self._velocity[chosen], self._slope[chosen] = 0.0, 0.0
 
     def act(self, state: BodyState, shaper: CommandShaper) -> Array:
         """Return position targets (B, N) [rad] for the commands that `shaper` has just stepped to."""
         view = _View(state, self._kinematics, self._rows)
         self._velocity += self._share(0.5) * (view.velocity - self._velocity)
-        self._begin(view)
+        fresh = self._fresh
+        for kept, now in (
+            (self._feet, view.feet),
+            (self._lifted, view.feet),
+            (self._joints, view.joints),
+            (self._velocity, view.velocity),
+        ):
+            kept[fresh] = now[fresh]
+        fresh[:] = False
         setpoint = shaper.setpoint
         frequency = shaper.clock.frequency(setpoint)
         duty = self.parameters.duty_of(setpoint, self.robot.gait.speed_knee)
@@ -141,7 +141,9 @@ class TrotExpert:
         )
         self._plan_stance(setpoint, slope)
         self._plan_swing(setpoint, slope, duty / frequency)
-        joints = self._solve(attitude, view)
+        # Stance legs turn the trunk to its attitude, swing legs follow it.
+        feet = np.where(self._stance[..., None], self._feet @ attitude, self._feet @ view.rotation)
+        joints = self._kinematics.joints(feet)
         rate = np.clip((joints - self._joints) / self._period, -12.0, 12.0)
         rate[turned] = 0.0
         self._joints = joints
@@ -154,15 +156,6 @@ class TrotExpert:
     def _share(self, share: float) -> float:
         """Convert the share by which a running average follows in TUNED to that in a period."""
         return float(1.0 - (1.0 - share) ** (self._period / TUNED))
-
-    def _begin(self, view: _View) -> None:
-        fresh = self._fresh
-        if fresh.any():
-            self._feet[fresh] = view.feet[fresh]
-            self._lifted[fresh] = view.feet[fresh]
-            self._joints[fresh] = view.joints[fresh]
-            self._velocity[fresh] = view.velocity[fresh]
-            fresh[:] = False
 
     def _switch_stance(self, view: _View, shaper: CommandShaper, duty: Array) -> Mask:
         """Choose the feet in stance; return the feet (B, 4) that have just landed or lifted."""
@@ -200,28 +193,21 @@ class TrotExpert:
 
     def _plan_swing(self, setpoint: Array, slope: Array, stance_time: Array) -> None:
         """Move the feet in swing towards their footholds."""
-        target = self._foothold(setpoint, stance_time)
-        target[..., 2] = -self._leg_height(setpoint)[:, None] + (target[..., :2] * slope[:, None]).sum(-1)
-        height = self.parameters.clearance * self._leg + setpoint[:, FIELD["clearance"]]
-        swing = _swing_path(self._lifted, target, height[:, None], self._swing)
-        self._feet = np.where(self._stance[..., None], self._feet, swing)
-
-    def _foothold(self, setpoint: Array, stance_time: Array) -> Array:
+        constants = self.parameters
         neutral = np.repeat(self._kinematics.neutral[None], len(setpoint), axis=0)
         neutral[..., 1] *= 1 + setpoint[:, FIELD["width"], None]
-        half, reach = 0.5 * self.parameters.lead * stance_time[:, None], self.parameters.reach * self._leg
-        step = self._velocity * half + self.parameters.placement_gain * (self._velocity - _horizontal(setpoint))
+        half, reach = 0.5 * constants.lead * stance_time[:, None], constants.reach * self._leg
+        step = self._velocity * half + constants.placement_gain * (self._velocity - _horizontal(setpoint))
         offset = step[:, None] + half[..., None] * _cross_z(setpoint[:, FIELD["yaw_rate"]], neutral)
-        return neutral + np.clip(offset, -reach, reach)
+        target = neutral + np.clip(offset, -reach, reach)
+        target[..., 2] = -self._leg_height(setpoint)[:, None] + (target[..., :2] * slope[:, None]).sum(-1)
+        height = constants.clearance * self._leg + setpoint[:, FIELD["clearance"]]
+        swing = _swing_path(self._lifted, target, height[:, None], self._swing)
+        self._feet = np.where(self._stance[..., None], self._feet, swing)
 
     def _leg_height(self, setpoint: Array) -> Array:
         height = self.robot.nominal_height + setpoint[:, FIELD["height"]]
         return height - self.robot.geometry.foot_radius
-
-    def _solve(self, attitude: Array, view: _View) -> Array:
-        """Solve the joints of the planned feet: stance legs turn the trunk to its attitude, swing legs follow it."""
-        stance, swing = self._feet @ attitude, self._feet @ view.rotation
-        return self._kinematics.joints(np.where(self._stance[..., None], stance, swing))
 
     def _torque(self, setpoint: Array, attitude: Array, view: _View) -> Array:
         constants, mass = self.parameters, self.robot.mass
@@ -231,7 +217,8 @@ class TrotExpert:
         wrench[:, :2] = mass * np.clip(push, -3.0, 3.0)
         lift = constants.height_gain * (self._leg_height(setpoint) + carried)
         wrench[:, 2] = mass * (GRAVITY + np.clip(lift - constants.height_damping * view.velocity[:, 2], -5.0, 5.0))
-        error = _rotation_error(attitude, view.rotation)
+        turned = attitude @ view.rotation.transpose(0, 2, 1)  # by a small rotation about x and y, in H
+        error = 0.5 * np.stack([turned[:, 2, 1] - turned[:, 1, 2], turned[:, 0, 2] - turned[:, 2, 0]], axis=-1)
         righting = constants.attitude_gain * error - constants.attitude_damping * view.spin[:, :2]
         wrench[:, 3:5] = self._inertia * righting
         wrench[:, 5] = self._inertia * constants.yaw_gain * (setpoint[:, FIELD["yaw_rate"]] - view.spin[:, 2])
@@ -244,7 +231,8 @@ class _View:
     """The robots' state as the expert needs it, in H."""
 
     def __init__(self, state: BodyState, kinematics: LegKinematics, rows: Rows) -> None:
-        heading = _yaw_matrix(roll_pitch_yaw(state.orientation)[:, 2])
+        half = roll_pitch_yaw(state.orientation)[:, 2] / 2
+        heading = matrix_from_xyzw(np.stack([0 * half, 0 * half, np.sin(half), np.cos(half)], axis=-1))
         self.rotation = heading.transpose(0, 2, 1) @ matrix_from_xyzw(state.orientation)
         self.velocity = (state.linear_velocity[:, None] @ heading)[:, 0]
         self.spin = (self.rotation @ state.angular_velocity[..., None])[..., 0]
@@ -274,21 +262,9 @@ def _cross_z(rate: Array, points: Array) -> Array:
     return np.stack([-points[..., 1], points[..., 0], np.zeros(points.shape[:-1])], axis=-1) * rate[:, None, None]
 
 
-def _yaw_matrix(yaw: Array) -> Array:
-    half = np.zeros((len(yaw), 4))
-    half[:, 2], half[:, 3] = np.sin(yaw / 2), np.cos(yaw / 2)
-    return matrix_from_xyzw(half)
-
-
 def _attitude(roll: Array, pitch: Array) -> Array:
     """Return the rotations Ry(pitch) Rx(roll) (B, 3, 3)."""
     cr, sr, cp, sp = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch)
     zero = np.zeros_like(roll)
     rows = [[cp, sp * sr, sp * cr], [zero, cr, -sr], [-sp, cp * sr, cp * cr]]
     return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-def _rotation_error(target: Array, actual: Array) -> Array:
-    """Return the small rotation (B, 2) about x and y [rad] from `actual` to `target`, in H."""
-    error = target @ actual.transpose(0, 2, 1)
-    return 0.5 * np.stack([error[:, 2, 1] - error[:, 1, 2], error[:, 0, 2] - error[:, 2, 0]], axis=-1)

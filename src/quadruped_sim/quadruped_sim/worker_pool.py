@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -41,13 +41,12 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--ray", dest="workers", default=argparse.SUPPRESS, metavar="ADDRESS", help=cluster)
 
 
-@contextmanager
-def worker_pool(workers: Place) -> Iterator[Executor]:
-    """Yield a pool of single-threaded workers. Workers stop immediately if the block is left with an error or by
-    Ctrl-C, or if this process dies, so their work must tolerate that. Results do not depend on where a job runs.
+def worker_pool(workers: Place) -> AbstractContextManager[Executor]:
+    """Return a context with a pool of single-threaded workers. Workers stop immediately if the block is left with an
+    error or by Ctrl-C, or if this process dies, so their work must tolerate that. Results do not depend on where a job
+    runs.
     """
-    with _cluster(workers) if isinstance(workers, str) else _processes(workers) as pool:
-        yield pool
+    return _cluster(workers) if isinstance(workers, str) else _processes(workers)
 
 
 _kept: list[Any] = []  # in a worker process
@@ -83,14 +82,14 @@ def _processes(count: int) -> Iterator[Executor]:
 
 def _begin(lifeline: Connection) -> None:
     """Leave Ctrl-C to the parent, and die when the lifeline's other end is closed."""
+
+    def die_with_parent() -> None:
+        lifeline.poll(None)
+        os._exit(1)
+
     os.environ.update(SETTINGS)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with, args=(lifeline,), daemon=True).start()
-
-
-def _die_with(lifeline: Connection) -> None:
-    lifeline.poll(None)
-    os._exit(1)
+    threading.Thread(target=die_with_parent, daemon=True).start()
 
 
 class ClusterPool(ThreadPoolExecutor):
@@ -129,7 +128,10 @@ def _cluster(address: str) -> Iterator[ClusterPool]:
             "--ray needs Ray on every machine: `pip install -r requirements/ray.txt` in the suite's .venv installs it"
         ) from None
     try:
-        _connect(os.environ.get("RAY_ADDRESS", address) if address == "auto" else address)
+        reached = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
+        host, colon, port = reached.removeprefix("ray://").rpartition(":")
+        if colon and port.isdigit():  # Ray itself would try forever
+            socket.create_connection((host, int(port)), TIMEOUT).close()
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": SETTINGS})
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
@@ -142,13 +144,6 @@ def _cluster(address: str) -> Iterator[ClusterPool]:
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
         ray.shutdown()
-
-
-def _connect(address: str) -> None:
-    """Raise OSError if nothing answers at HOST:PORT; Ray itself would try forever."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
-        socket.create_connection((host, int(port)), TIMEOUT).close()
 
 
 def _run(folder: Path, work: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:

@@ -101,9 +101,7 @@ def test_it_is_an_environment(standing):
 def test_a_robot_with_a_tail_trots_and_stands_up_with_it(tailed, tmp_path):
     part = Part(1.0, ({"kind": "flat"},), SetpointRanges({"vx": (0.4, 0.4)}), action_noise=0.0)
     plan = CollectionPlan("tailed", 1, 2, 3.0, {"walk": part}, rate=100.0)
-    collector = Collector(plan, tmp_path / "data")
-    writer = collector.writer(0)
-    assert collector.collect(jobs(plan, 0)[0], writer) == 0
+    assert Collector(plan, tmp_path / "data", 0).collect(next(jobs(plan, 0)))["falls"] == 0
     data = Dataset(tmp_path / "data")
     assert data.manifest.joint_names == tailed.joint_names and data.manifest.control_rate == 100.0
     assert data.shards[0].action.shape == (2, 300, 13)
@@ -118,12 +116,12 @@ def test_a_robot_with_a_tail_trots_and_stands_up_with_it(tailed, tmp_path):
 
 def test_what_a_robot_lacks_is_named(biped, tmp_path):
     plan = CollectionPlan("biped", 1, 2, 1.0, {"walk": Part(1.0, ({"kind": "flat"},), SetpointRanges())})
-    collector = Collector(plan, tmp_path / "data")
+    collector = Collector(plan, tmp_path / "data", 0)
     for attempt, named in (
         (lambda: get_up(biped, "stand_up", 0, 0), "biped has no lying pose"),
         (lambda: get_up(biped, "recovery", 0, 0), "biped .* no recovery"),
         (lambda: Trial("biped", scenarios(biped)["flat"], 0, 0, 1).run(), "no legs"),
-        (lambda: collector.collect(jobs(plan, 0)[0], collector.writer(0)), "no legs"),
+        (lambda: collector.collect(next(jobs(plan, 0))), "no legs"),
     ):
         with pytest.raises(FcnetError, match=named):
             attempt()

@@ -78,7 +78,7 @@ class TaskRobots:
         if self._privileged:
             requested = self.robot.stand_pose + ACTION_UNIT * actions + simulation.drawn.joint_zero
         else:
-            requested = rollout.decode(actions)
+            requested = rollout.runner.decode(actions)
         requested = np.where(moves[:, None], requested, rollout.limiter.last)
         simulation.active = moves
         targets = (requested, rollout.send(requested, record=True), rollout.limiter.previous)
@@ -111,8 +111,8 @@ class TaskRobots:
 
 
 class RenewedRobots:
-    """Robots that are replaced when their episode ends or reaches the time limit: see reinforcement.Robots. The first
-    episodes have random lengths, so that they do not all end together.
+    """Robots that are replaced when their episode ends or reaches the time limit, for reinforcement.WorkerEnvironment.
+    The first episodes have random lengths, so that they do not all end together.
     """
 
     def __init__(self, robots: TaskRobots, seconds: float, seed: int) -> None:

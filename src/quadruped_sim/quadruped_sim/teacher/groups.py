@@ -62,6 +62,12 @@ class Progress:
         for name, counts in vars(self).items():
             counts.update(getattr(other, name))
 
+    def figures(self) -> dict[str, float]:
+        """Return the mean reward of a control period, and the falls in 100,000 of them."""
+        steps = self.steps.total()
+        falls = round(1e5 * self.falls.total() / steps, 1)
+        return {"reward": round(self.terms.total() / steps, 4), "falls_per_100k": falls}
+
 
 class Groups:
     """The groups of one process, taken from the plan in turn. Every `renewal` control periods the plan's next group

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -84,12 +85,14 @@ class Networks(nn.Module):
         super().__init__()
         self.latent_dim_pi = self.latent_dim_vf = hidden[-1]
         self._sizes = actor, critic
-        self.actor, self.critic = _hidden_layers(actor, hidden), _hidden_layers(critic, hidden)
+        self.actor, self.critic = (
+            nn.Sequential(*(layer for sizes in pairwise((inputs, *hidden)) for layer in (nn.Linear(*sizes), nn.GELU())))
+            for inputs in self._sizes
+        )
 
     def forward_actor(self, features: Tensor) -> Tensor:
         actor, critic = self._sizes
-        both = torch.stack([features[:, :actor], features[:, critic:]], dim=1)
-        latent: Tensor = self.actor(both)
+        latent: Tensor = self.actor(torch.stack([features[:, :actor], features[:, critic:]], dim=1))
         return latent
 
     def forward_critic(self, features: Tensor) -> Tensor:
@@ -98,14 +101,6 @@ class Networks(nn.Module):
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
         return self.forward_actor(features), self.forward_critic(features)
-
-
-def _hidden_layers(inputs: int, hidden: tuple[int, ...]) -> nn.Sequential:
-    layers: list[nn.Module] = []
-    for width in hidden:
-        layers += [nn.Linear(inputs, width), nn.GELU()]
-        inputs = width
-    return nn.Sequential(*layers)
 
 
 class TeacherPolicy(ActorCriticPolicy):
@@ -167,19 +162,31 @@ def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any], ra
     """Return the actor as a policy: an MLP over one observation of the teacher, `rate` times a second. facts: of its
     training.
     """
-    size = policy.actor_layers[0].in_features
-    weights = {}
-    for index, layer in enumerate(policy.actor_layers):
-        weights[f"layers.{index}.weight"] = layer.weight.detach().numpy().copy()
-        weights[f"layers.{index}.bias"] = layer.bias.detach().numpy().copy()
-    normalised = policy.features_extractor
+    layers, normalised = policy.actor_layers, policy.features_extractor
+    size = layers[0].in_features
+    weights = {
+        f"layers.{index}.{name}": values.detach().numpy().copy()
+        for index, layer in enumerate(layers)
+        for name, values in layer.named_parameters()
+    }
     scales = {
         "observation_mean": normalised.mean[:size].numpy().copy(),
         "observation_std": normalised.deviation[:size].numpy().copy(),
         "action_mean": robot.stand_pose.astype(np.float32),
         "action_scale": np.full(len(robot.joints), ACTION_UNIT, np.float32),
     }
-    hidden = tuple(layer.out_features for layer in policy.actor_layers[:-1])
+    hidden = tuple(layer.out_features for layer in layers[:-1])
     config = MLPConfig(observation=size, action=len(robot.joints), window=1, hidden=hidden)
     card = card_for_robot(robot, config, control_rate=rate, observation_clip=OBSERVATION_CLIP, training=facts)
     return PolicyModel(card, weights, scales, exported_step(config))
+
+
+def load_actor(policy: TeacherPolicy, teacher: PolicyModel) -> None:
+    """Give the actor the weights and the scales of a teacher of its sizes."""
+    normalised, size = policy.features_extractor, policy.actor_layers[0].in_features
+    with torch.no_grad():
+        for index, layer in enumerate(policy.actor_layers):
+            for name, values in layer.named_parameters():
+                values.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.{name}"]))
+        normalised.mean[:size] = torch.as_tensor(teacher.scales["observation_mean"])
+        normalised.deviation[:size] = torch.as_tensor(teacher.scales["observation_std"])

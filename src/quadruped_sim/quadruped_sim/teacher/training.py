@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import torch
-from msgspec.structs import replace
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 from torch import nn
@@ -28,7 +27,7 @@ from quadruped_sim.rollout import ActionNoise
 from quadruped_sim.tasks.task import Task
 from quadruped_sim.teacher.expert import teacher_config
 from quadruped_sim.teacher.groups import Groups, Progress, TeacherConfig
-from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
+from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, load_actor, teacher_model
 from quadruped_sim.teacher.symmetry import action_mirror, observation_mirror
 from quadruped_sim.worker_pool import worker_pool
 
@@ -86,27 +85,23 @@ def demonstrate(
         advice = env.advise()
         seen.append(observation)
         taught.append(advice.astype(np.float32))
-        disturbance = noise.step(advice.shape[1])
-        action = advice + disturbance
-        if drive is not None:
-            action = np.where(driven, drive(observation) + ActionNoise.STUDENT_SHARE * disturbance, action)
-        env.step_async(action)
+        env.step_async(noise.disturb(advice, drive(observation) if drive else None, driven))
         observation = env.step_wait()[0]
     return np.concatenate(seen), np.concatenate(taught)
 
 
-def imitate(policy: TeacherPolicy, shown: tuple[Single, Single], epochs: int) -> None:
+def imitate(policy: TeacherPolicy, seen: Single, taught: Single, epochs: int) -> None:
     """Train the actor on a demonstration."""
-    observation, action = map(torch.as_tensor, shown)
+    observation, action, parameters = torch.as_tensor(seen), torch.as_tensor(taught), policy.actor_parameters
     steps = epochs * (len(action) // BATCH)
-    optimizer = torch.optim.Adam(policy.actor_parameters, lr=IMITATION_RATE)
+    optimizer = torch.optim.Adam(parameters, lr=IMITATION_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, IMITATION_RATE, total_steps=max(steps, 2))
     for _ in range(epochs):
         for chosen in torch.randperm(len(action))[: steps // epochs * BATCH].reshape(-1, BATCH):
             loss = nn.functional.smooth_l1_loss(policy.mean_action(observation[chosen]), action[chosen], beta=0.5)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(policy.actor_parameters, 1.0)
+            nn.utils.clip_grad_norm_(parameters, 1.0)
             optimizer.step()
             schedule.step()
 
@@ -129,38 +124,38 @@ class Rounds(BaseCallback):
             parameter.requires_grad_(self._round >= self._critic_rounds)
         self._round += 1
         if self._round % LOG_INTERVAL == 0:
-            self._log()
+            done, values = self._env.progress(), self.model.logger.name_to_value
+            facts = {
+                "round": self._round,
+                "seconds": round(time.monotonic() - self._began),
+                "steps": self.model.num_timesteps,
+                **done.figures(),
+                "deviation": round(float(self.model.policy.log_std.detach().exp().mean()), 4),
+                "kl": round(float(values.get("train/approx_kl", 0.0)), 4),
+                "explained": round(float(values.get("train/explained_variance", 0.0)), 3),
+                "falls": {name: round(1e5 * done.falls[name] / count, 1) for name, count in done.steps.items()},
+                "terms": {name: round(total / done.steps.total(), 3) for name, total in done.terms.items()},
+            }
+            line = json.dumps(facts)
+            print(line, flush=True)
+            with (self._folder / "log.jsonl").open("a") as log:
+                log.write(line + "\n")
             save_checkpoint(self.model, self._folder / CHECKPOINT)
 
-    def _log(self) -> None:
-        done, values = self._env.progress(), self.model.logger.name_to_value
-        steps = done.steps.total()
-        facts = {
-            "round": self._round,
-            "seconds": round(time.monotonic() - self._began),
-            "steps": self.model.num_timesteps,
-            "reward": round(done.terms.total() / steps, 4),
-            "falls_per_100k": round(1e5 * done.falls.total() / steps, 1),
-            "deviation": round(float(self.model.policy.log_std.detach().exp().mean()), 4),
-            "kl": round(float(values.get("train/approx_kl", 0.0)), 4),
-            "explained": round(float(values.get("train/explained_variance", 0.0)), 3),
-            "falls": {name: round(1e5 * done.falls[name] / count, 1) for name, count in done.steps.items()},
-            "terms": {name: round(total / steps, 3) for name, total in done.terms.items()},
-        }
-        line = json.dumps(facts)
-        print(line, flush=True)
-        with (self._folder / "log.jsonl").open("a") as log:
-            log.write(line + "\n")
 
-
-def new_learner(env: TeacherEnvironment, config: TeacherConfig, observation: Single) -> TeacherPPO:
-    """Return PPO with untrained networks, scaled to the observations (K, n) of a demonstration."""
-    mean, deviation = observation.mean(axis=0), np.maximum(observation.std(axis=0), LEAST_DEVIATION)
-    return TeacherPPO(
+def new_learner(env: TeacherEnvironment, config: TeacherConfig, teacher: PolicyModel | None) -> TeacherPPO:
+    """Return PPO whose actor is that of the teacher or else imitates the trot, and whose critic is untrained. Its
+    networks are scaled to the observations of a demonstration.
+    """
+    hidden = teacher_config(teacher, len(env.mirrors[0][0])).hidden if teacher else config.hidden
+    rng = np.random.default_rng(config.seed)
+    seen, taught = demonstrate(env, config.imitation_steps, None, rng)
+    mean, deviation = seen.mean(axis=0), np.maximum(seen.std(axis=0), LEAST_DEVIATION)
+    learner = TeacherPPO(
         TeacherPolicy,
         env,
         policy_kwargs={
-            "hidden": config.hidden,
+            "hidden": hidden,
             "action_mirror": env.mirrors[1],
             "ortho_init": False,
             "critic_learning_rate": config.critic_learning_rate,
@@ -175,6 +170,22 @@ def new_learner(env: TeacherEnvironment, config: TeacherConfig, observation: Sin
         seed=config.seed,
         device="cpu",
     )
+    policy = learner.policy
+    if teacher:
+        load_actor(policy, teacher)
+        return learner
+    print(f"trot: {env.progress().figures()}", flush=True)
+    imitate(policy, seen, taught, config.imitation_epochs)
+
+    def drive(observation: Single) -> Array:
+        with torch.no_grad():
+            return np.asarray(policy.mean_action(torch.as_tensor(observation)), dtype=np.float64)
+
+    more = demonstrate(env, config.imitation_steps // 2, drive, rng)
+    print(f"its imitation: {env.progress().figures()}", flush=True)
+    corrected = (np.concatenate(parts) for parts in zip((seen, taught), more, strict=True))
+    imitate(policy, *corrected, config.imitation_epochs // 2)
+    return learner
 
 
 def teach(
@@ -201,11 +212,13 @@ def teach(
         seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
         env = TeacherEnvironment(task, plan, config, workers, seed)
         if continues:
-            learner = _loaded(checkpoint, env, config)
-        elif init is None:
-            learner = _imitator(env, config)
+            settings = {name: getattr(config, name) for name in PPO_SETTINGS}
+            learner = load_checkpoint(TeacherPPO, checkpoint, env, "cpu", **settings)
+            rates = config.learning_rate, config.critic_learning_rate
+            for group, rate in zip(learner.policy.optimizer.param_groups, rates, strict=True):
+                group["lr"] = rate
         else:
-            learner = _successor(load_model(init), env, config)
+            learner = new_learner(env, config, load_model(init) if init else None)
         learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
         rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)  # a new critic is untrained
         end = time.monotonic() + 60 * minutes
@@ -214,55 +227,3 @@ def teach(
             made = {"steps": learner.num_timesteps, "settings": msgspec.to_builtins(config)}
             save_model(teacher_model(learner.policy, robot, facts | made, plan.rate), folder / TEACHER)
         save_checkpoint(learner, checkpoint)
-
-
-def _loaded(checkpoint: Path, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
-    """Load PPO with the current settings."""
-    settings = {name: getattr(config, name) for name in PPO_SETTINGS}
-    learner = load_checkpoint(TeacherPPO, checkpoint, env, "cpu", **settings)
-    for group, rate in zip(
-        learner.policy.optimizer.param_groups, (config.learning_rate, config.critic_learning_rate), strict=True
-    ):
-        group["lr"] = rate
-    return learner
-
-
-def _successor(teacher: PolicyModel, env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
-    """Return PPO with a teacher's actor and a new critic."""
-    its = teacher_config(teacher, len(env.mirrors[0][0]))
-    observation, _ = demonstrate(env, config.imitation_steps, None, np.random.default_rng(config.seed))
-    learner = new_learner(env, replace(config, hidden=its.hidden), observation)
-    normalised = learner.policy.features_extractor
-    with torch.no_grad():
-        for index, layer in enumerate(learner.policy.actor_layers):
-            layer.weight.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.weight"]))
-            layer.bias.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.bias"]))
-        normalised.mean[: its.observation] = torch.as_tensor(teacher.scales["observation_mean"])
-        normalised.deviation[: its.observation] = torch.as_tensor(teacher.scales["observation_std"])
-    return learner
-
-
-def _imitator(env: TeacherEnvironment, config: TeacherConfig) -> TeacherPPO:
-    """Return PPO whose actor imitates the trot."""
-    rng = np.random.default_rng(config.seed)
-    shown = demonstrate(env, config.imitation_steps, None, rng)
-    _print("trot", env.progress())
-    learner = new_learner(env, config, shown[0])
-    policy = learner.policy
-    imitate(policy, shown, config.imitation_epochs)
-
-    def drive(observation: Single) -> Array:
-        with torch.no_grad():
-            return np.asarray(policy.mean_action(torch.as_tensor(observation)), dtype=np.float64)
-
-    corrected = demonstrate(env, config.imitation_steps // 2, drive, rng)
-    _print("its imitation", env.progress())
-    observation, action = (np.concatenate(parts) for parts in zip(shown, corrected, strict=True))
-    imitate(policy, (observation, action), config.imitation_epochs // 2)
-    return learner
-
-
-def _print(who: str, done: Progress) -> None:
-    steps = done.steps.total()
-    falls, reward = 1e5 * done.falls.total() / steps, done.terms.total() / steps
-    print(f"{who}: {falls:.1f} falls in 100,000 steps, reward {reward:.3f}", flush=True)

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import as_completed
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 from tqdm import tqdm
@@ -16,7 +14,7 @@ from fcnet_core import counted
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Seed, option
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
-from quadruped_sim.collection import Collector, Job, Shards, jobs, load_plan
+from quadruped_sim.collection import Collector, Shards, jobs, load_plan
 from quadruped_sim.worker_pool import add_worker_options, worker_pool
 
 SUMMARY = "record walks of the expert in simulation, or of a policy whose actions the expert corrects"
@@ -31,8 +29,6 @@ examples:
   fcnet collect --config config/collect/aliengo.yaml --shards 30 --student runs/aliengo-fcnet-1/best.safetensors \\
                 --out data/aliengo-dagger --seed 1
 """
-
-Shard = dict[str, Any]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,12 +51,20 @@ def run(args: argparse.Namespace) -> int:
     plan = load_plan(args.config)
     if args.shards:
         plan = structs.replace(plan, shards=args.shards)
-    collector = Collector(plan, args.out, args.student, args.teacher)
-    writer = collector.writer(args.seed)
+    collector = Collector(plan, args.out, args.seed, args.student, args.teacher)
+    writer, made = collector.writer(), []
     missing = [job for job in jobs(plan, args.seed) if not writer.has(job.index)]
     try:
-        with worker_pool(args.workers) as pool:
-            made = _collect(pool, collector, args, missing)
+        with (
+            worker_pool(args.workers) as pool,
+            tqdm(total=len(missing) * plan.steps, unit="step", unit_scale=True) as bar,
+        ):
+            for future in as_completed([pool.submit(collector.collect, job) for job in missing]):
+                made.append(future.result())
+                if not writer.has(made[-1]["shard"]):
+                    raise SimulationError(f"a worker's shard is not in {args.out}: machines must share that folder")
+                bar.update(plan.steps)
+                bar.set_postfix(falls=sum(shard["falls"] for shard in made))
     except KeyboardInterrupt:
         print("fcnet: stopped; finished shards are kept, run the same command again to resume", file=sys.stderr)
         return 130
@@ -69,25 +73,3 @@ def run(args: argparse.Namespace) -> int:
         held = f"{counted(plan.shards, 'shard')}, {counted(plan.shards * plan.steps, 'step')}"
         print(f"{args.out} holds {held} ({counted(sum(shard['falls'] for shard in made), 'new fall')})")
     return 0
-
-
-def _collect(pool: Executor, collector: Collector, args: argparse.Namespace, missing: list[Job]) -> list[Shard]:
-    """Return what was made: index, part, steps, falls and seconds of each shard."""
-    steps, writer = collector.plan.steps, collector.writer(args.seed)
-    made: list[Shard] = []
-    with tqdm(total=len(missing) * steps, unit="step", unit_scale=True) as bar:
-        futures = {pool.submit(_make, collector, job, args.seed): job for job in missing}
-        for future in as_completed(futures):
-            job, (falls, seconds) = futures[future], future.result()
-            if not writer.has(job.index):
-                raise SimulationError(f"a worker's shard is not in {args.out}: machines must share that folder")
-            made.append({"shard": job.index, "part": job.name, "steps": steps, "falls": falls, "seconds": seconds})
-            bar.update(steps)
-            bar.set_postfix(falls=sum(shard["falls"] for shard in made))
-    return made
-
-
-def _make(collector: Collector, job: Job, seed: int) -> tuple[int, float]:
-    began = time.perf_counter()
-    falls = collector.collect(job, collector.writer(seed))
-    return falls, round(time.perf_counter() - began, 1)

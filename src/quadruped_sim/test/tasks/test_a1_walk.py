@@ -54,7 +54,7 @@ def test_actions_are_position_targets_about_the_default_pose_within_what_25_nm_c
     ):
         data.qpos[7:], data.qvel[6:] = suite_order(POSE), speed
         walk.observe()
-        np.testing.assert_allclose(walk.rollout.decode(action[None])[0], suite_order(POSE + offset))
+        np.testing.assert_allclose(walk.rollout.runner.decode(action[None])[0], suite_order(POSE + offset))
 
 
 def test_the_trunk_on_the_ground_ends_an_episode_and_feet_do_not(walk) -> None:
