@@ -3,21 +3,12 @@
 import importlib
 import os
 
-
-def _import_mujoco(backend: str) -> None:
-    """Import MuJoCo even if MUJOCO_GL, which is `backend`, is unknown or not installed.
-
-    Only pictures need OpenGL; render/renderer.py reports what is missing.
-    """
+# Only pictures need OpenGL: MuJoCo is imported even if MUJOCO_GL is unknown or not installed, and
+# render/renderer.py reports what is missing.
+if _backend := os.environ.get("MUJOCO_GL"):
     try:
         importlib.import_module("mujoco")
     except Exception:  # noqa: BLE001 - PyOpenGL raises whatever it likes
         os.environ["MUJOCO_GL"] = "disable"
-        try:
-            importlib.import_module("mujoco")
-        finally:
-            os.environ["MUJOCO_GL"] = backend
-
-
-if _backend := os.environ.get("MUJOCO_GL"):
-    _import_mujoco(_backend)
+        importlib.import_module("mujoco")
+        os.environ["MUJOCO_GL"] = _backend

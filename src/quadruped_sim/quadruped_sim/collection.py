@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -66,7 +66,8 @@ class CollectionPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.robots * round(self.seconds * self.rate)
 
 
-class Job(NamedTuple):
+@dataclass(frozen=True)
+class Job:
     """One shard to collect, of the part called `name`."""
 
     index: int

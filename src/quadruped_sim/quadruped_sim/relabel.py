@@ -121,11 +121,8 @@ def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -
 
 
 def _set_command(shaper: CommandShaper, setpoint: Array, phase: float, walking: bool) -> None:
-    """Set setpoint (9,) and gait clock to their recorded values.
-
-    The clock's own sum is kept if the recorded phase agrees with it: at 2.5 strides a second it meets the very
-    instants at which feet lift and land, and there the last digit decides on which side it is.
-    """
+    # The clock's own sum is kept if the recorded phase agrees with it: at 2.5 strides a second it meets the very
+    # instants at which feet lift and land, and there the last digit decides on which side it is.
     shaper.setpoint = setpoint[None]
     clock = shaper.clock
     recorded = np.round(phase, PHASE_DIGITS) % 1.0

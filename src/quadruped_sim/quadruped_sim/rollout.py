@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,14 +49,12 @@ class ActionNoise:
         self._noise[mask] = 0.0
 
 
-@dataclass(frozen=True)
-class Situation:
-    """Start of a control period: true state, fallen robots (B,), and the observation (B, n) without noise that has
-    arrived, see Simulation.signals, valid for robots that have not fallen.
+class Situation(NamedTuple):
+    """Start of a control period: true state, and the observation (B, n) without noise that has arrived, see
+    Simulation.signals, valid for robots that have not fallen.
     """
 
     state: BodyState
-    fallen: Mask
     observation: Single
 
 
@@ -108,7 +106,7 @@ class Rollout:
         if new_command:
             self.runner.take_command(self._source.step())
         observation = self.runner.observe(robot_state(self.simulation.signals(state=state)))
-        return Situation(state, self.simulation.fallen(state), observation)
+        return Situation(state, observation)
 
     def sense(self, seen: Situation) -> Single:
         """Return the observation (B, n) with sensor noise; call it once in a control period."""

@@ -21,15 +21,20 @@ EXACT = {"noise": 0.0, "delay": 0.0, "jitter": 0.0, "dropout": 0.0, "joint_zero"
 STAND = load_robot("aliengo").stand_pose.astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["fcnet/Aliengo-v0", "fcnet/A1-v0"])
+@pytest.mark.parametrize("name", ["fcnet/Aliengo-v0", "fcnet/A1-v0", "fcnet/A1Walk-v0"])
 def test_gymnasium_and_stable_baselines3_accept_it(name) -> None:
     env = gymnasium.make(name, terrain="rough")
     assert env.spec.max_episode_steps == quadruped_sim.environments.EPISODE
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.unwrapped.step(np.zeros(12))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*symmetric and normalized.*")  # actions are those on the robot
         check_env(env.unwrapped, skip_render_check=True)
         stable_baselines3_check(env)
+    first = env.reset(seed=3)[0]
+    assert not np.array_equal(env.reset()[0], first)
+    np.testing.assert_array_equal(env.reset(seed=3)[0], first)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # make_vec_env tries whether it renders; RescaleAction rounds limits
@@ -72,13 +77,10 @@ def test_a_policy_of_the_suite_walks_in_it_and_earns_more_than_a_robot_that_stan
     assert returns[0] > 0.85 * 100 * 0.03 > returns[1]
 
 
-def test_one_robot_of_the_vector_form_is_the_single_one() -> None:
-    single, vector = gymnasium.make("fcnet/A1-v0"), gymnasium.make_vec("fcnet/A1-v0", num_envs=1)
-    np.testing.assert_array_equal(single.reset(seed=5)[0], vector.reset(seed=5)[0][0])
-    for action in np.random.default_rng(0).uniform(-1.0, 1.0, (20, 1, 12)):
-        alone, together = single.step(action[0]), vector.step(action)
-        np.testing.assert_array_equal(alone[0], together[0][0])
-        assert alone[1:3] == (together[1][0], together[2][0])
+def test_an_episode_of_one_robot_ends_with_its_time() -> None:
+    env = gymnasium.make("fcnet/A1Walk-v0", max_episode_steps=50)
+    env.reset(seed=3)
+    assert [env.step(np.zeros(12))[2:4] for _ in range(50)] == [(False, False)] * 49 + [(False, True)]
 
 
 def test_a_robot_of_many_begins_anew_in_the_step_after_its_last_while_the_others_go_on() -> None:

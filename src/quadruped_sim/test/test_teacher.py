@@ -27,7 +27,7 @@ from quadruped_sim.tasks.task import load_task
 from quadruped_sim.tasks.view import TrueState
 from quadruped_sim.teacher.expert import ACTION_UNIT, Privileged, TeacherExpert
 from quadruped_sim.teacher.groups import Groups, TeacherConfig
-from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, teacher_model
+from quadruped_sim.teacher.network import TeacherPolicy, TeacherPPO, teacher_model
 from quadruped_sim.teacher.symmetry import action_mirror, mirrored, observation_mirror
 
 VELOCITY = load_task("velocity")
@@ -208,14 +208,10 @@ def test_the_actor_that_learns_is_the_teacher_that_acts(aliengo, pair):
         Box(-6, 6, (12,)),
         lambda _: 1e-4,
         hidden=(16,),
-        action_mirror=ACTION,
+        mean=rng.normal(0, 0.1, 132).astype(np.float32),
+        deviation=np.ones(132, np.float32),
+        mirrors=(OBSERVATION, ACTION),
         critic_learning_rate=1e-3,
-        features_extractor_class=Normalised,
-        features_extractor_kwargs={
-            "mean": rng.normal(0, 0.1, 132).astype(np.float32),
-            "deviation": np.ones(132, np.float32),
-            "mirror": OBSERVATION,
-        },
     )
     expert = expert_of(pair, teacher_model(policy, aliengo, {}, 50.0))
     observation = np.concatenate([seen_in(pair), np.zeros((2, 132 - 97), np.float32)], axis=1)

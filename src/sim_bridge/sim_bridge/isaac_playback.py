@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -222,14 +222,12 @@ class IsaacPlayback(Node):
         for key, value in summary.items():  # nested figures under names such as rmse_rad/FR_hip_joint
             parts = {f"{key}/{name}": part for name, part in value.items()} if isinstance(value, dict) else {key: value}
             values |= {name: str(part) for name, part in parts.items()}
-        if self.passed:
-            self._health.publish(OK, f"{summary['steps']} steps played", values)
-        else:
-            self._health.publish(WARN, "the controller is in fault", values)
+        played = (OK, f"{summary['steps']} steps played") if self.passed else (WARN, "the controller is in fault")
+        self._health.publish(*played, values)
 
     def _summary(self) -> dict[str, Any]:
         facts = {"robot": self._robot.name, "source": self.parameters.recording or self.parameters.live}
-        live = {} if self._live is None else {"live": asdict(self._live.counters)}
+        live = {} if self._live is None else {"live": self._live.counts}
         return facts | self._comparison.summary() | live | {"controller_fault": not self.passed}
 
 

@@ -55,29 +55,20 @@ def still_run(robot: Robot, period: float, recording: Run | None = None) -> Run:
     return run_of_rows(header, still, "the standing robot", robot.joint_names)
 
 
-@dataclass
-class LiveCounters:
-    """Numbers of datagrams. bad: not a frame, or impossible values; early: states before their header; foreign: of a
-    second sender; other_robot: of another robot; lost: states that never came, by their step numbers.
-    """
-
-    states: int = 0
-    bad: int = 0
-    early: int = 0
-    foreign: int = 0
-    other_robot: int = 0
-    lost: int = 0
+COUNTS = ("states", "bad", "early", "foreign", "other_robot", "lost")
 
 
 class LiveSource:
     """The states of a running simulation of `robot`, one frame a datagram, from a UDP socket at `address` (host:port).
 
+    counts: numbers of datagrams by COUNTS. bad: not a frame, or impossible values; early: states before their header;
+    foreign: of a second sender; lost: states that never came, by their step numbers.
     refusal: why states are left out, after states of another robot. Used by one thread. Raises ValueError if the
     socket cannot be opened.
     """
 
     def __init__(self, address: str, robot: Robot) -> None:
-        self.counters, self.refusal = LiveCounters(), ""
+        self.counts, self.refusal = dict.fromkeys(COUNTS, 0), ""
         self._robot = robot
         self._sender: tuple[str, int] | None = None
         self._received = float("-inf")
@@ -112,13 +103,13 @@ class LiveSource:
             except OSError:  # a datagram with a wrong checksum wakes select but is not delivered
                 continue
             except ReplayError:
-                self.counters.bad += 1
+                self.counts["bad"] += 1
         return None
 
     def _take(self, datagram: bytes, sender: tuple[str, int]) -> Run | None:
         now, name = time.monotonic(), "a live state"
         if sender != self._sender and now - self._received < SILENCE:
-            self.counters.foreign += 1
+            self.counts["foreign"] += 1
             return None
         magic, payload = frame_at(datagram, 0)
         if magic not in (HEADER, STATE):
@@ -130,27 +121,25 @@ class LiveSource:
             if (header := parse_header(payload, name)) != self._header:
                 self._header, self._previous = header, None
         elif self._header is None:
-            self.counters.early += 1
+            self.counts["early"] += 1
         elif self._header.robot not in ("", self._robot.name):
-            self.counters.other_robot += 1
+            self.counts["other_robot"] += 1
             other, own = self._header.robot, self._robot.name
             self.refusal = (
                 f"the simulation at {sender[0]}:{sender[1]} is of the robot {other}, not {own}: its states are left "
                 f"out; simulate the {own}, or launch with robot:={other}"
             )
         else:
-            return self._follow(parse_state(payload, self._header, name), self._header, name)
+            rows = state = parse_state(payload, self._header, name)
+            if (before := self._previous) is not None:
+                if before["time"][0] < state["time"][0]:
+                    rows = np.concatenate([before, state])
+                self.counts["lost"] += max(int(state["step"][0]) - int(before["step"][0]) - 1, 0)
+            run = run_of_rows(self._header, rows, name, self._robot.joint_names)
+            self.counts["states"] += 1
+            self._previous = state
+            return run
         return None
-
-    def _follow(self, state: RolloutRows, header: Header, name: str) -> Run:
-        before = self._previous
-        follows = before is not None and before["time"][0] < state["time"][0]
-        run = run_of_rows(header, np.concatenate([before, state]) if follows else state, name, self._robot.joint_names)
-        if before is not None:
-            self.counters.lost += max(int(state["step"][0]) - int(before["step"][0]) - 1, 0)
-        self.counters.states += 1
-        self._previous = state
-        return run
 
 
 @dataclass

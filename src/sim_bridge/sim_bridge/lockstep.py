@@ -25,32 +25,22 @@ class Lockstep:
     """
 
     def __init__(self, mode: str, period: float, timeout: float) -> None:
-        self._mode, self._timeout = mode, timeout
+        self.mode, self._timeout = mode, timeout
         self._period = round(period * SECOND)
         self._answered: int | None = None  # stamp [ns] of the newest targets
         self._waits_since = self._repeated = time.monotonic()
         self._waits = mode != "never"
 
     @property
-    def is_on(self) -> bool:
-        """Whether every control period waits for its answer."""
-        return self._mode == "always"
-
-    @property
-    def is_never(self) -> bool:
-        """Whether time never waits."""
-        return self._mode == "never"
-
-    @property
     def has_started(self) -> bool:
         """Whether time never waits, or the first answer has come."""
-        return self._mode == "never" or self._answered is not None
+        return self.mode == "never" or self._answered is not None
 
     def engage(self) -> bool:
         """In mode auto, wait for every answer from now on; return whether the mode was auto."""
-        engages = self._mode == "auto"
+        engages = self.mode == "auto"
         if engages:
-            self._mode = "always"
+            self.mode = "always"
         return engages
 
     def answer(self, stamp: int) -> None:
@@ -59,8 +49,8 @@ class Lockstep:
 
     def waits(self, now: int) -> bool:
         """Return whether simulated time, `now` [ns], has to wait for an answer."""
-        allowed = self._period if self._mode == "always" else LATE_PERIODS * self._period
-        waits = self._mode != "never" and (self._answered is None or now - self._answered >= allowed - TOLERANCE)
+        allowed = self._period if self.mode == "always" else LATE_PERIODS * self._period
+        waits = self.mode != "never" and (self._answered is None or now - self._answered >= allowed - TOLERANCE)
         if waits and not self._waits:
             self._waits_since = self._repeated = time.monotonic()
         self._waits = waits

@@ -7,7 +7,6 @@ truth of the trunk, which no real robot has, goes over ROS.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import replace
@@ -18,21 +17,22 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.arrays import Array
-from fcnet_core.names import PUSH, SIMULATION, HealthKey, Request
+from fcnet_core.names import PUSH, SIMULATION, Request
 from fcnet_core.observation import TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.ground_truth import OdomPublisher
-from fcnet_ros.health import OK, SLOW, WARN, HealthPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
+from fcnet_ros.health import HealthPublisher
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import RecorderGate, Stop, run_program, spin_beside
 from fcnet_ros.topics import ODOM, create_request_services
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.parameters import LINE, BoardParameters
-from sim_bridge.simulation import TerrainPublisher, Viewer, push
+from sim_bridge.simulation import TerrainPublisher, Viewer, push, timing
 from unitree_lowlevel.codec import GENERATIONS, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.faults import BoardFaults
 
 CYCLES_PER_ODOM = 10  # 50 Hz
 
@@ -82,7 +82,7 @@ class MujocoBoard(Node):
             GENERATIONS[settings.generation],
             self._physics,
             (settings.address, settings.port),
-            faults=settings.faults,
+            faults=BoardFaults(**{name: getattr(settings, name) for name in LINE}),
             seed=settings.seed,
         )
         self._time_lost = 0.0
@@ -108,11 +108,9 @@ class MujocoBoard(Node):
                 self._odom.publish(self._body.ground_truth(), self.get_clock().now().nanoseconds)
             if cycle % round(HEALTH_PERIOD / PERIOD) == 0:
                 self._report()
-            if self._viewer is not None:
-                if not self._viewer.is_open:
-                    self.get_logger().info("the viewer was closed: stopping")
-                    break
-                self._viewer.draw(time.monotonic())
+            if self._viewer is not None and not self._viewer.draw():
+                self.get_logger().info("the viewer was closed: stopping")
+                break
         self._board.stop()
         if self._viewer is not None:
             self._viewer.close()
@@ -122,15 +120,9 @@ class MujocoBoard(Node):
             return self._body.ground_truth()
 
     def _report(self) -> None:
-        factor = self._board.real_time_factor()
-        values = {
-            HealthKey.REAL_TIME_FACTOR: f"{factor:.3f}",
-            HealthKey.WANTED_REAL_TIME_FACTOR: "1.000",
-            "joints": "damped" if self._body.damped else "following",
-            "commands_refused": str(sum(self._board.commands.bad.values())),
-        }
-        slow = factor < SLOW
-        self._health.publish(WARN if slow else OK, "slower than requested" if slow else "on time", values)
+        refused = str(sum(self._board.commands.bad.values()))
+        status = timing(self._board.real_time_factor(), 1.0, self._body, commands_refused=refused)
+        self._health.publish(status.level, status.sentence, status.values)
         lost, self._time_lost = self._board.time_lost - self._time_lost, self._board.time_lost
         if lost > 0.0:
             self.get_logger().warning(f"the board stood still for {lost:.3f} s: this computer is overloaded")

@@ -14,26 +14,25 @@ from typing import cast
 from rclpy.node import Node
 
 from fcnet_core.control.timing import LATEST
-from fcnet_core.names import PUSH, SECOND, SIMULATION, HealthKey, Request
+from fcnet_core.names import PUSH, SECOND, SIMULATION, Request
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
-from fcnet_ros.health import OK, SLOW, WARN
+from fcnet_ros.health import OK, WARN
 from fcnet_ros.targets import JointCommand
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.lockstep import Lockstep
 from sim_bridge.parameters import BridgeParameters
-from sim_bridge.simulation import TerrainPublisher, Viewer, push
+from sim_bridge.simulation import TerrainPublisher, Viewer, push, timing
 
 WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
 NOT_REACHED = (
     "this computer does not reach real time (factor {factor:.2f} instead of {target:.2f}): lockstep from now on, the "
     "simulation waits for the controller's targets in every control period"
 )
-LATE = 0.5  # of the command timeout, after which a command is late
 
 
 class MujocoHardware(HardwareInterface):
@@ -47,7 +46,7 @@ class MujocoHardware(HardwareInterface):
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         self._node, self._settings = node, parameters
-        self.period = parameters.substeps * parameters.time_step / parameters.real_time_factor
+        self.period = parameters.time_step / parameters.real_time_factor
         # In fast motion the programs that send commands still need as much real time.
         self._timeout = parameters.command_timeout * max(1.0, parameters.real_time_factor)
         self._viewer: Viewer | None = None
@@ -64,7 +63,7 @@ class MujocoHardware(HardwareInterface):
         )
         self._active = False
         self._command: JointCommand | None = None
-        self._written = self._received = 0.0  # when the command came [s], simulated and time.monotonic; 0: no command
+        self._written = 0.0  # when the command came [simulated s]; 0: no command
         self._events: list[Status] = []
         self._pose = self._robot.ground_truth()
         self._measured: tuple[float, float] | None = None  # simulated and real time [s]
@@ -87,7 +86,7 @@ class MujocoHardware(HardwareInterface):
         if not self._active:
             return "the bridge is not active; activate it"
         with self._lock:
-            self._command, self._written, self._received = command, self._robot.time, time.monotonic()
+            self._command, self._written = command, self._robot.time
         return None
 
     def read(self) -> SensorReading | None:
@@ -103,13 +102,11 @@ class MujocoHardware(HardwareInterface):
                 with self._lock:
                     self._reading = self._robot.read_sensors()
             return self._reading
-        if self._is_late() and time.monotonic() < self._received + self._settings.patience:
-            return None
         if self._measured is None:
             self._measured = (self._robot.time, time.monotonic())
         with self._lock:
             self._follow_command()
-            self._robot.advance(self._settings.substeps)
+            self._robot.advance(1)
             self._pose = self._robot.ground_truth()
             self._reading = self._robot.read_sensors()
         return self._reading
@@ -125,10 +122,6 @@ class MujocoHardware(HardwareInterface):
         time.sleep(WAITING_PERIOD)
         return deadline - self.period
 
-    def _is_late(self) -> bool:
-        moving = self._lockstep.is_never and self._command is not None and self._command.targets is not None
-        return moving and self._robot.time - self._written > LATE * self._settings.command_timeout
-
     def _follow_command(self) -> None:
         if self._command is not None and self._robot.time - self._written > self._timeout:
             self._events.append(Status(OK, f"no command for {self._settings.command_timeout:g} s: damping the joints"))
@@ -143,11 +136,7 @@ class MujocoHardware(HardwareInterface):
 
     def on_published(self, reading: SensorReading) -> None:
         """Draw the robot in MuJoCo's window, if it is open; closing it ends the node."""
-        if self._viewer is None or self.closed_by_user:
-            return
-        if self._viewer.is_open:
-            self._viewer.draw(time.monotonic())
-        else:
+        if self._viewer is not None and not self.closed_by_user and not self._viewer.draw():
             self.closed_by_user = True
             self._events.append(Status(OK, "the viewer was closed: stopping"))
 
@@ -184,17 +173,11 @@ class MujocoHardware(HardwareInterface):
             return Status(WARN, f"waiting for the {awaited} to start")
         (simulated, measured), self._measured = self._measured, (self._robot.time, time.monotonic())
         factor = (self._measured[0] - simulated) / max(self._measured[1] - measured, 1e-6)
-        target = self._settings.real_time_factor
-        slow = factor < SLOW * target
-        values = {
-            HealthKey.REAL_TIME_FACTOR: f"{factor:.3f}",
-            HealthKey.WANTED_REAL_TIME_FACTOR: f"{target:.3f}",
-            "joints": "damped" if self._robot.damped else "following",
-            "lockstep": str(self._lockstep.is_on).lower(),
-        }
-        if slow and self._lockstep.engage():
+        target, lockstep = self._settings.real_time_factor, str(self._lockstep.mode == "always").lower()
+        status = timing(factor, target, self._robot, lockstep=lockstep)
+        if status.level == WARN and self._lockstep.engage():
             self._events.append(Status(WARN, NOT_REACHED.format(factor=factor, target=target)))
-        return Status(WARN, "slower than requested", values) if slow else Status(OK, "on time", values)
+        return status
 
 
 def main() -> int:

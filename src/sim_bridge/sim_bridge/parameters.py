@@ -17,7 +17,7 @@ from quadruped_sim.physics.simulator import LONGEST_STEP, time_step
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 from sim_bridge.lockstep import MODES
 from unitree_lowlevel.codec import GENERATIONS
-from unitree_lowlevel.fake_board.faults import BoardFaults, fault_fields
+from unitree_lowlevel.fake_board.faults import fault_fields
 
 PUSH_DIRECTIONS = {"random": None, "forward": 0.0, "left": 1.5707963, "backward": 3.1415927, "right": -1.5707963}
 FAULT_MEANINGS = {fault.name: fault.metadata["help"] for fault in fault_fields()}
@@ -58,18 +58,9 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
     start: str = parameter("lying", "pose after start and reset", choices=get_args(StartPose))
     real_time_factor: float = parameter(1.0, "simulated seconds per second", SPEEDS)
     policy: str = parameter("", "model file whose rate is simulated; empty for the shipped one", check=load_model)
-    timestep: float = parameter(
-        0.0,
-        "time step of the physics [s]; 0 for the longest of at most 4 ms that divides a control period",
-        (0.0, 0.005),
-    )
-    publish_rate: float = parameter(
-        0.0, "states per simulated second [Hz]; 0 for one in each time step of at most 4 ms", (0.0, 1000.0)
-    )
     command_timeout: float = parameter(
         0.1, "age [s] above which a command is dropped and joints are damped", (0.01, 5.0)
     )
-    patience: float = parameter(0.0, "real time [s] for which the simulation waits for a late controller", (0.0, 10.0))
     clock: bool = parameter(
         False, "publish /clock, and stamp states in simulated time, which the controller uses as well"
     )
@@ -85,21 +76,8 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
     auto_start: bool = parameter(True, "configure and activate at the start")
 
     def __post_init__(self) -> None:
-        """Check that publications fall on time steps."""
-        if self.substeps < 1 or abs(self.substeps * self.time_step * self.state_rate - 1.0) > 1e-6:
-            raise ParameterError(
-                f"publish_rate {self.state_rate:g} Hz does not fit the timestep of {self.time_step:g} s; "
-                f"choose a rate whose period is a multiple of it, such as {0.5 / self.time_step:g} Hz"
-            )
-        if self.lockstep == "never":
-            return
-        if not self.clock:
+        if self.lockstep != "never" and not self.clock:
             raise ParameterError(f"lockstep {self.lockstep} needs simulated time; add clock:=true")
-        if abs(self.state_rate * self.period - round(self.state_rate * self.period)) > 1e-6:
-            raise ParameterError(
-                f"in lockstep publish_rate, {self.state_rate:g} Hz, must be a multiple of control_rate, which is "
-                f"{1.0 / self.period:g} Hz; choose another of the two"
-            )
 
     @cached_property
     def period(self) -> float:
@@ -113,18 +91,8 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
 
     @property
     def time_step(self) -> float:
-        """Time step of the physics [s]."""
-        return self.timestep or time_step(self.period)
-
-    @property
-    def state_rate(self) -> float:
-        """States per simulated second [Hz]."""
-        return self.publish_rate or 1.0 / time_step(self.period)
-
-    @property
-    def substeps(self) -> int:
-        """Time steps between two publications."""
-        return round(1.0 / (self.state_rate * self.time_step))
+        """Time step of the physics [s], in each of which a state is published."""
+        return time_step(self.period)
 
 
 @dataclass(frozen=True)
@@ -141,10 +109,6 @@ class BoardParameters(SimulationParameters, RecorderParameters):
     reordering: float = _line_fault("reordering")
     corruption: float = _line_fault("corruption")
     silence: bool = parameter(False, FAULT_MEANINGS["silence"], changeable=True)
-
-    @property
-    def faults(self) -> BoardFaults:
-        return BoardFaults(**{name: getattr(self, name) for name in LINE})
 
 
 @dataclass(frozen=True)

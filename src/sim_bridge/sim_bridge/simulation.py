@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -11,9 +12,11 @@ from builtin_interfaces.msg import Time
 from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
-from fcnet_core.names import SECOND
+from fcnet_core.names import SECOND, HealthKey
 from fcnet_core.observation import TrunkPose
 from fcnet_ros.ground_truth import GroundPatch
+from fcnet_ros.hardware import Status
+from fcnet_ros.health import OK, SLOW, WARN
 from fcnet_ros.parameters import read_parameters
 from fcnet_ros.topics import TERRAIN
 from quadruped_sim.physics.live_robot import LiveRobot
@@ -36,17 +39,29 @@ def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: t
     return f"pushed with {parameters.push_speed:g} m/s towards {direction:.2f} rad from its heading"
 
 
+def timing(factor: float, target: float, robot: LiveRobot, **more: str) -> Status:
+    """Return whether the real-time factor reaches its target, and whether the joints are damped."""
+    values = {
+        HealthKey.REAL_TIME_FACTOR: f"{factor:.3f}",
+        HealthKey.WANTED_REAL_TIME_FACTOR: f"{target:.3f}",
+        "joints": "damped" if robot.damped else "following",
+        **more,
+    }
+    slow = factor < SLOW * target
+    return Status(WARN, "slower than requested", values) if slow else Status(OK, "on time", values)
+
+
 class TerrainPublisher:
     """Publishes the ground around a simulated robot on `terrain`, again after it has walked PATCH_DISTANCE.
 
-    time: simulated [ns]; None for the time of day.
+    now: simulated [ns]; None for the time of day.
     """
 
     def __init__(
-        self, node: Node, terrain: Terrain, trunk: Callable[[], TrunkPose], time: Callable[[], int] | None = None
+        self, node: Node, terrain: Terrain, trunk: Callable[[], TrunkPose], now: Callable[[], int] | None = None
     ) -> None:
         clock = node.get_clock()
-        self._publisher, self._time = TERRAIN.publisher(node), time or (lambda: int(clock.now().nanoseconds))
+        self._publisher, self._now = TERRAIN.publisher(node), now or (lambda: int(clock.now().nanoseconds))
         self._terrain, self._trunk = terrain, trunk
         self._middle = np.full(2, np.inf)
         node.create_timer(PATCH_PERIOD, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
@@ -59,7 +74,7 @@ class TerrainPublisher:
         (x, y), offsets = self._middle, PATCH_STEP * np.arange(-PATCH_STEPS, PATCH_STEPS + 1)
         heights = self._terrain.height(*np.meshgrid(x + offsets, y + offsets))
         patch = GroundPatch(x + offsets[0], y + offsets[0], PATCH_STEP, heights)
-        second, nanosecond = divmod(self._time(), SECOND)
+        second, nanosecond = divmod(self._now(), SECOND)
         self._publisher.publish(patch.message(Time(sec=second, nanosec=nanosecond)))
 
 
@@ -72,16 +87,14 @@ class Viewer:
         self._window = robot.open_window()
         self._drawn = float("-inf")
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the user has not closed it."""
-        return bool(self._window.is_running())
-
-    def draw(self, now: float) -> None:
-        """Draw the current state if VIEWER_PERIOD has passed since the last time; now [s]."""
-        if now - self._drawn >= VIEWER_PERIOD:
+    def draw(self) -> bool:
+        """Draw the current state if VIEWER_PERIOD has passed since the last time; return whether the user has not
+        closed the window.
+        """
+        if (now := time.monotonic()) - self._drawn >= VIEWER_PERIOD:
             self._drawn = now
             self._window.sync()
+        return bool(self._window.is_running())
 
     def close(self) -> None:
         self._window.close()

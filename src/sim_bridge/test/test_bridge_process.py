@@ -107,7 +107,6 @@ def test_a_push_moves_the_robot_and_a_reset_brings_it_back(standing):
     [
         (BridgeParameters, "robot", "aligo", "aligo"),
         (BridgeParameters, "terrain", "moon", "moon"),
-        (BridgeParameters, "publish_rate", 240.0, "publish_rate"),
         (BridgeParameters, "real_time_factor", -1.0, "real_time_factor"),
         (BoardParameters, "generation", "gen34", "generation"),
     ],

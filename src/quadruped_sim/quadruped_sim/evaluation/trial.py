@@ -143,7 +143,7 @@ class Trial:
         started = simulation.time
         for step in range(self.periods):
             seen = rollout.observe()
-            upright &= ~seen.fallen
+            upright &= ~simulation.fallen(seen.state)
             simulation.active &= upright
             recorder.record(seen.state, rollout.shaper.setpoint, upright)
             wanted = rollout.act(seen)

@@ -138,14 +138,10 @@ def squared_torque(view: View, *, steps: Literal["all", "last"] = "all") -> Arra
     return np.square(torque if steps == "all" else torque[-1:]).sum(-1).mean(0)
 
 
-def absolute_power(view: View) -> Array:
-    """Return absolute powers [W] of the joints, mean over the physics steps."""
-    return np.abs(view.records["torque"] * view.records["joint_rate"]).sum(-1).mean(0)
-
-
-def squared_power(view: View) -> Array:
-    """Return squared powers [W^2] of the joints, mean over the physics steps."""
-    return np.square(view.records["torque"] * view.records["joint_rate"]).sum(-1).mean(0)
+def power(view: View, *, squared: bool = False) -> Array:
+    """Return absolute [W] or squared [W^2] powers of the joints, mean over the physics steps."""
+    powers = view.records["torque"] * view.records["joint_rate"]
+    return (np.square(powers) if squared else np.abs(powers)).sum(-1).mean(0)
 
 
 def saturated_joints(view: View, *, share: float) -> Array:
@@ -166,14 +162,9 @@ def beyond_soft_limits(view: View, *, share: float) -> Array:
     return (np.abs(view.state.joint_position - middle) > reach).sum(1)
 
 
-def action_change(view: View, *, unit: float) -> Array:
-    """Return the squared changes from the targets sent before to the targets asked for, in units of `unit` [rad]."""
-    return np.square((view.requested - view.before) / unit).sum(1)
-
-
-def target_change(view: View, *, unit: float) -> Array:
-    """Return the squared changes of the targets that were sent, in units of `unit` [rad]."""
-    return np.square((view.sent - view.before) / unit).sum(1)
+def action_change(view: View, *, unit: float, of: Literal["requested", "sent"] = "requested") -> Array:
+    """Return the squared changes from the targets sent before to those asked for or sent, in units of `unit` [rad]."""
+    return np.square(((view.sent if of == "sent" else view.requested) - view.before) / unit).sum(1)
 
 
 def action_jerk(view: View, memory: Memory, *, unit: float) -> Array:

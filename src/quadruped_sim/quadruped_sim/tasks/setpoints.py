@@ -42,34 +42,27 @@ class SetpointSource:
     """Setpoints (batch, 9) for a batch of robots, one control period after another."""
 
     def __init__(self, ranges: SetpointRanges, batch: int, period: float, rng: np.random.Generator) -> None:
-        self._ranges = ranges
-        self._period = period
-        self._rng = rng
+        self._ranges, self._period, self._rng = ranges, period, rng
         self._setpoint: Array = np.zeros((batch, len(SETPOINT_FIELDS)))
         self._left: Array = np.zeros(batch)
 
     def step(self) -> Array:
         """Return the setpoints (batch, 9) of the next control period."""
-        due = self._left <= 0
-        if due.any():
-            self._draw(due)
+        due, ranges, rng = self._left <= 0, self._ranges, self._rng
+        if count := int(due.sum()):
+            fresh = np.zeros((count, len(SETPOINT_FIELDS)))
+            share = ranges.corner_share
+            corner = rng.random(count) < share if share else np.zeros(count, dtype=bool)
+            for name, ends in ranges.always.items():
+                fresh[:, SETPOINT_FIELDS.index(name)] = self._values(ends, corner)
+            extra = rng.random(count) < ranges.sometimes_share
+            for name, ends in ranges.sometimes.items():
+                fresh[extra, SETPOINT_FIELDS.index(name)] = self._values(ends, corner)[extra]
+            fresh[rng.random(count) < ranges.standing_share, :3] = 0.0
+            self._setpoint[due] = fresh
+            self._left[due] = np.round(rng.uniform(*ranges.hold, count) / self._period)
         self._left -= 1
         return self._setpoint
-
-    def _draw(self, mask: Mask) -> None:
-        count = int(mask.sum())
-        fresh = np.zeros((count, len(SETPOINT_FIELDS)))
-        share = self._ranges.corner_share
-        corner = self._rng.random(count) < share if share else np.zeros(count, dtype=bool)
-        for name, ends in self._ranges.always.items():
-            fresh[:, SETPOINT_FIELDS.index(name)] = self._values(ends, corner)
-        extra = self._rng.random(count) < self._ranges.sometimes_share
-        for name, ends in self._ranges.sometimes.items():
-            fresh[extra, SETPOINT_FIELDS.index(name)] = self._values(ends, corner)[extra]
-        still = self._rng.random(count) < self._ranges.standing_share
-        fresh[still, :3] = 0.0
-        self._setpoint[mask] = fresh
-        self._left[mask] = np.round(self._rng.uniform(*self._ranges.hold, count) / self._period)
 
     def _values(self, ends: tuple[float, float], corner: Mask) -> Array:
         """Sample a value of the range for each element, one of its ends at a corner."""

@@ -209,22 +209,22 @@ class Rewards:
     def __init__(self, task: Task, batch: int, section: str = "rewards") -> None:
         self._is_score = section == "score"
         self._total = Total(lowest=0.0) if self._is_score else task.total
-        weights = [reward.weight for reward in getattr(task, section).values()]
-        self._parts = dict(zip(task.functions(section, batch).items(), weights, strict=True))
+        self._parts = task.functions(section, batch)
+        self._weights = np.array([[reward.weight] for reward in getattr(task, section).values()])
         penalties = [0.0 if self._is_score else termination.penalty for termination in task.terminations.values()]
         self._terminations = dict(zip(task.functions("terminations", batch).values(), penalties, strict=True))
         self.totals: Counter[str] = Counter()
 
     def reset(self, mask: Mask) -> None:
         """Forget what the robots in `mask` (B,) did."""
-        for function in (*(function for _, function in self._parts), *self._terminations):
+        for function in (*self._parts.values(), *self._terminations):
             function.reset(mask)
 
     def __call__(self, view: View) -> tuple[Array, Mask]:
         """Return the rewards (B,) of a control period, and which episodes it ends (B,)."""
-        parts = {name: weight * function(view) for (name, function), weight in self._parts.items()}
-        self.totals.update({name: float(part.sum()) for name, part in parts.items()})
-        paid = np.maximum(sum(parts.values()), self._total.lowest)
+        parts = self._weights * [function(view) for function in self._parts.values()]
+        self.totals.update(dict(zip(self._parts, parts.sum(1).tolist(), strict=True)))
+        paid = np.maximum(parts.sum(0), self._total.lowest)
         ended = np.zeros(len(paid), dtype=bool)
         for termination, penalty in self._terminations.items():
             ended |= (ends := termination(view))

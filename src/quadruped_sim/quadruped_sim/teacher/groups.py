@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
 from typing import Annotated, Any
 
 import msgspec
@@ -47,26 +46,9 @@ class TeacherConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             raise ValueError(f"{self.robots} robots cannot form {self.groups} groups")
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Control periods and falls of the robots by part of the plan, and the sum of each term of the reward over robots
-    and periods.
-    """
-
-    steps: Counter[str] = field(default_factory=Counter)
-    falls: Counter[str] = field(default_factory=Counter)
-    terms: Counter[str] = field(default_factory=Counter)
-
-    def update(self, other: Progress) -> None:
-        """Add the counts of another one."""
-        for name, counts in vars(self).items():
-            counts.update(getattr(other, name))
-
-    def figures(self) -> dict[str, float]:
-        """Return the mean reward of a control period, and the falls in 100,000 of them."""
-        steps = self.steps.total()
-        falls = round(1e5 * self.falls.total() / steps, 1)
-        return {"reward": round(self.terms.total() / steps, 4), "falls_per_100k": falls}
+# steps, falls: control periods and falls of the robots by part of the plan; terms: the sum of each term of the reward
+# over robots and periods.
+Progress = defaultdict[str, Counter[str]]
 
 
 class Groups:
@@ -76,9 +58,9 @@ class Groups:
 
     def __init__(self, task: Task, plan: CollectionPlan, config: TeacherConfig, seed: int) -> None:
         self._task, self._plan, self._config = replace(task, robot=plan.robot), plan, config
-        self._jobs = iter(jobs(replace(plan, shards=SHARDS), seed))
+        self._jobs = jobs(replace(plan, shards=SHARDS), seed)
         self._groups = [self._next() for _ in range(config.groups)]
-        self._periods, self._progress = 0, Progress()
+        self._periods, self._progress = 0, Progress(Counter)
 
     def observe(self) -> Single:
         """Return the observations (robots, n) of the critic."""
@@ -94,14 +76,14 @@ class Groups:
         for (name, group), part in zip(self._groups, parts, strict=True):
             results.append(group.step(part))
             fell = results[-1][2]
-            self._progress.steps[name] += len(fell)
-            self._progress.falls[name] += int(fell.sum())
+            self._progress["steps"][name] += len(fell)
+            self._progress["falls"][name] += int(fell.sum())
         self._periods += 1
         number, over = divmod(self._periods, self._config.renewal)
         if not over:
             oldest = number % len(self._groups)
             last, reward, fell, old, before = results[oldest]
-            self._progress.terms.update(self._groups[oldest][1].robots.rewards.totals)
+            self._progress["terms"].update(self._groups[oldest][1].robots.rewards.totals)
             self._groups[oldest] = self._next()
             last = np.where((fell | old)[:, None], before, last)
             results[oldest] = self._groups[oldest][1].observe(), reward, fell, ~fell, last
@@ -109,9 +91,9 @@ class Groups:
 
     def progress(self) -> Progress:
         """Return the counts since the last call."""
-        done, self._progress = self._progress, Progress()
+        done, self._progress = self._progress, Progress(Counter)
         for _, group in self._groups:
-            done.terms.update(group.robots.rewards.totals)
+            done["terms"].update(group.robots.rewards.totals)
             group.robots.rewards.totals = Counter()
         return done
 

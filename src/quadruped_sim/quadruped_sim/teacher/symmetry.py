@@ -6,6 +6,8 @@ therefore acts as the mean of its network's action and of the mirrored action fo
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,12 +31,12 @@ VECTOR_SIGN = np.array([1.0, -1.0, 1.0])  # of velocities, forces and places
 ROTATION_SIGN = -VECTOR_SIGN  # of angular velocities
 SIDEWAYS_FIELDS = ("vy", "yaw_rate", "roll")  # of SETPOINT_FIELDS
 CLOCK_SIGN = np.array([-1.0, -1.0, 1.0])  # diagonal pairs of legs swap: the phase moves by half a stride
-Permutation = tuple[npt.NDArray[np.intp], npt.NDArray[np.float64]]  # source index and sign of each element
+Permutation = tuple[npt.NDArray[np.intp], npt.NDArray[np.floating]]  # source index and sign of each element
 
 
 def action_mirror(robot: Robot) -> Permutation:
     """Return the mirror image of joints (N,). Robots with joints that are not of legs are their own mirror image."""
-    source, sign = np.arange(len(robot.joints)), np.ones(len(robot.joints))
+    source, sign = np.arange(len(robot.joints)), np.ones(len(robot.joints), dtype=np.float32)
     if robot.legs and len(robot.joints) == len(LEGS) * len(LEG_JOINTS):
         source[robot.leg_rows], sign[robot.leg_rows] = robot.leg_rows[OTHER_LEG], JOINT_SIGN
     return source, sign
@@ -49,7 +51,7 @@ def observation_mirror(interface: PolicyInterface, robot: Robot) -> Permutation:
     ]
     starts = np.cumsum([0, *(len(sign) for _, sign in parts)])
     sources = [start + source for start, (source, _) in zip(starts, parts, strict=False)]
-    return np.concatenate(sources), np.concatenate([sign for _, sign in parts])
+    return np.concatenate(sources), np.concatenate([sign for _, sign in parts], dtype=np.float32)
 
 
 def _mirror(term: Term, size: int, robot: Robot) -> Permutation:
@@ -75,7 +77,7 @@ def _mirror(term: Term, size: int, robot: Robot) -> Permutation:
     return (OTHER_LEG if term.part == "foot_contact" else same), np.ones(size)
 
 
-def mirrored(values: npt.NDArray[np.floating], permutation: Permutation) -> npt.NDArray[np.floating]:
-    """Mirror observations or actions (..., n)."""
+def mirrored(values: Any, permutation: tuple[Any, Any]) -> Any:
+    """Mirror observations or actions (..., n), an array or a tensor with a permutation of tensors."""
     source, sign = permutation
-    return values[..., source] * sign.astype(values.dtype)
+    return values[..., source] * sign

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -27,8 +27,8 @@ from quadruped_sim.rollout import ActionNoise
 from quadruped_sim.tasks.task import Task
 from quadruped_sim.teacher.expert import teacher_config
 from quadruped_sim.teacher.groups import Groups, Progress, TeacherConfig
-from quadruped_sim.teacher.network import Normalised, TeacherPolicy, TeacherPPO, load_actor, teacher_model
-from quadruped_sim.teacher.symmetry import action_mirror, observation_mirror
+from quadruped_sim.teacher.network import TeacherPolicy, TeacherPPO, load_actor, teacher_model
+from quadruped_sim.teacher.symmetry import Permutation, action_mirror, observation_mirror
 from quadruped_sim.worker_pool import worker_pool
 
 LARGEST_ACTION = 6.0
@@ -43,36 +43,20 @@ CHECKPOINT = "checkpoint.zip"
 TEACHER = "teacher.safetensors"
 
 
-class TeacherEnvironment(WorkerEnvironment):
-    """The robots of several worker processes, as many and in as many groups in each as the settings say. An observation
-    is the critic's, which starts with the teacher's.
+def progress(env: WorkerEnvironment) -> tuple[Progress, dict[str, float]]:
+    """Return the counts of all workers since the last call; and by them the mean reward of a control period and the
+    falls in 100,000 of them.
     """
-
-    def __init__(
-        self, task: Task, plan: CollectionPlan, config: TeacherConfig, workers: Sequence[Executor], seed: int
-    ) -> None:
-        make = partial(Groups, task, plan, config)
-        robots = config.robots // config.groups * config.groups
-        robot = load_robot(plan.robot)
-        teacher, critic = (task.teacher_interface(robot, critic) for critic in (False, True))
-        self.mirrors = observation_mirror(teacher, robot), action_mirror(robot)
-        sizes = (critic.shapes["observation"][0], len(robot.joints))
-        super().__init__(workers, make, robots, seed, *sizes, LARGEST_ACTION)
-
-    def advise(self) -> Array:
-        """Return the trot's actions (num_envs, N); call it in every period or never."""
-        return np.concatenate(self.ask("advise"))
-
-    def progress(self) -> Progress:
-        """Return the counts since the last call."""
-        total = Progress()
-        for part in self.ask("progress"):
-            total.update(part)
-        return total
+    total = Progress(Counter)
+    for part in env.ask("progress"):
+        for name, counts in part.items():
+            total[name].update(counts)
+    steps, falls = total["steps"].total(), total["falls"].total()
+    return total, {"reward": round(total["terms"].total() / steps, 4), "falls_per_100k": round(1e5 * falls / steps, 1)}
 
 
 def demonstrate(
-    env: TeacherEnvironment, steps: int, drive: Callable[[Single], Array] | None, rng: np.random.Generator
+    env: WorkerEnvironment, steps: int, drive: Callable[[Single], Array] | None, rng: np.random.Generator
 ) -> tuple[Single, Single]:
     """Let the trot walk, disturbed, or label what `drive` does (DAgger), for `steps` control periods. Return the
     observations (K, n) and the trot's actions (K, N).
@@ -82,7 +66,7 @@ def demonstrate(
     driven = rng.random((env.num_envs, 1)) < STUDENT_SHARE
     observation = env.reset()
     for _ in range(steps):
-        advice = env.advise()
+        advice = np.concatenate(env.ask("advise"))
         seen.append(observation)
         taught.append(advice.astype(np.float32))
         env.step_async(noise.disturb(advice, drive(observation) if drive else None, driven))
@@ -111,7 +95,7 @@ class Rounds(BaseCallback):
 
     model: TeacherPPO
 
-    def __init__(self, env: TeacherEnvironment, folder: Path, critic_rounds: int) -> None:
+    def __init__(self, env: WorkerEnvironment, folder: Path, critic_rounds: int) -> None:
         super().__init__()
         self._env, self._folder, self._critic_rounds = env, folder, critic_rounds
         self._began, self._round = time.monotonic(), 0
@@ -124,17 +108,17 @@ class Rounds(BaseCallback):
             parameter.requires_grad_(self._round >= self._critic_rounds)
         self._round += 1
         if self._round % LOG_INTERVAL == 0:
-            done, values = self._env.progress(), self.model.logger.name_to_value
+            (done, figures), values = progress(self._env), self.model.logger.name_to_value
             facts = {
                 "round": self._round,
                 "seconds": round(time.monotonic() - self._began),
                 "steps": self.model.num_timesteps,
-                **done.figures(),
+                **figures,
                 "deviation": round(float(self.model.policy.log_std.detach().exp().mean()), 4),
                 "kl": round(float(values.get("train/approx_kl", 0.0)), 4),
                 "explained": round(float(values.get("train/explained_variance", 0.0)), 3),
-                "falls": {name: round(1e5 * done.falls[name] / count, 1) for name, count in done.steps.items()},
-                "terms": {name: round(total / done.steps.total(), 3) for name, total in done.terms.items()},
+                "falls": {name: round(1e5 * done["falls"][name] / count, 1) for name, count in done["steps"].items()},
+                "terms": {name: round(total / done["steps"].total(), 3) for name, total in done["terms"].items()},
             }
             line = json.dumps(facts)
             print(line, flush=True)
@@ -143,24 +127,25 @@ class Rounds(BaseCallback):
             save_checkpoint(self.model, self._folder / CHECKPOINT)
 
 
-def new_learner(env: TeacherEnvironment, config: TeacherConfig, teacher: PolicyModel | None) -> TeacherPPO:
+def new_learner(
+    env: WorkerEnvironment, config: TeacherConfig, mirrors: tuple[Permutation, Permutation], teacher: PolicyModel | None
+) -> TeacherPPO:
     """Return PPO whose actor is that of the teacher or else imitates the trot, and whose critic is untrained. Its
-    networks are scaled to the observations of a demonstration.
+    networks are scaled to the observations of a demonstration. mirrors: of a teacher's observations and actions.
     """
-    hidden = teacher_config(teacher, len(env.mirrors[0][0])).hidden if teacher else config.hidden
+    hidden = teacher_config(teacher, len(mirrors[0][0])).hidden if teacher else config.hidden
     rng = np.random.default_rng(config.seed)
     seen, taught = demonstrate(env, config.imitation_steps, None, rng)
-    mean, deviation = seen.mean(axis=0), np.maximum(seen.std(axis=0), LEAST_DEVIATION)
     learner = TeacherPPO(
         TeacherPolicy,
         env,
         policy_kwargs={
             "hidden": hidden,
-            "action_mirror": env.mirrors[1],
+            "mean": seen.mean(axis=0),
+            "deviation": np.maximum(seen.std(axis=0), LEAST_DEVIATION),
+            "mirrors": mirrors,
             "ortho_init": False,
             "critic_learning_rate": config.critic_learning_rate,
-            "features_extractor_class": Normalised,
-            "features_extractor_kwargs": {"mean": mean, "deviation": deviation, "mirror": env.mirrors[0]},
             "log_std_init": float(np.log(config.action_deviation)),
         },
         **{name: getattr(config, name) for name in PPO_SETTINGS},
@@ -174,7 +159,7 @@ def new_learner(env: TeacherEnvironment, config: TeacherConfig, teacher: PolicyM
     if teacher:
         load_actor(policy, teacher)
         return learner
-    print(f"trot: {env.progress().figures()}", flush=True)
+    print(f"trot: {progress(env)[1]}", flush=True)
     imitate(policy, seen, taught, config.imitation_epochs)
 
     def drive(observation: Single) -> Array:
@@ -182,9 +167,9 @@ def new_learner(env: TeacherEnvironment, config: TeacherConfig, teacher: PolicyM
             return np.asarray(policy.mean_action(torch.as_tensor(observation)), dtype=np.float64)
 
     more = demonstrate(env, config.imitation_steps // 2, drive, rng)
-    print(f"its imitation: {env.progress().figures()}", flush=True)
-    corrected = (np.concatenate(parts) for parts in zip((seen, taught), more, strict=True))
-    imitate(policy, *corrected, config.imitation_epochs // 2)
+    print(f"its imitation: {progress(env)[1]}", flush=True)
+    seen, taught = (np.concatenate(parts) for parts in zip((seen, taught), more, strict=True))
+    imitate(policy, seen, taught, config.imitation_epochs // 2)
     return learner
 
 
@@ -203,6 +188,8 @@ def teach(
     init: model file of a teacher, possibly of another robot, to start from instead of imitating the trot.
     """
     robot, checkpoint = load_robot(plan.robot), folder / CHECKPOINT
+    teacher, critic = (task.teacher_interface(robot, critic) for critic in (False, True))
+    mirrors = observation_mirror(teacher, robot), action_mirror(robot)
     folder.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(config.seed)
     torch.set_num_threads(1)  # the networks are small: threads cost more than they gain, on a busy computer much more
@@ -210,7 +197,9 @@ def teach(
         workers = [stack.enter_context(worker_pool(1)) for _ in range(processes)]
         continues = checkpoint.exists()
         seed = config.seed + (int(time.time()) if continues else 0)  # other robots than before
-        env = TeacherEnvironment(task, plan, config, workers, seed)
+        make, robots = partial(Groups, task, plan, config), config.robots // config.groups * config.groups
+        sizes = critic.shapes["observation"][0], len(robot.joints)
+        env = WorkerEnvironment(workers, make, robots, seed, *sizes, LARGEST_ACTION)
         if continues:
             settings = {name: getattr(config, name) for name in PPO_SETTINGS}
             learner = load_checkpoint(TeacherPPO, checkpoint, env, "cpu", **settings)
@@ -218,7 +207,7 @@ def teach(
             for group, rate in zip(learner.policy.optimizer.param_groups, rates, strict=True):
                 group["lr"] = rate
         else:
-            learner = new_learner(env, config, load_model(init) if init else None)
+            learner = new_learner(env, config, mirrors, load_model(init) if init else None)
         learner.set_logger(Logger(folder=None, output_formats=[]))  # its own would leave a folder in /tmp
         rounds = Rounds(env, folder, 0 if continues else config.critic_rounds)  # a new critic is untrained
         end = time.monotonic() + 60 * minutes

@@ -58,12 +58,6 @@ def test_a_share_of_the_setpoints_is_at_corners():
     assert not np.isin(drawn[~corner][:, :2], (0.5, 1, -0.2, 0.2)).any()
 
 
-def test_the_seed_decides():
-    ranges = SetpointRanges({"vx": (-1, 1)})
-    assert np.array_equal(_steps(ranges, seed=1), _steps(ranges, seed=1))
-    assert not np.array_equal(_steps(ranges, seed=1), _steps(ranges, seed=2))
-
-
 def test_unknown_fields_are_refused_by_name():
     with pytest.raises(ValueError, match="'speed'"):
         SetpointRanges({"speed": (0, 1)})

@@ -138,7 +138,7 @@ def test_live_states_come_one_by_one_as_they_are_recorded(source, tmp_path):
     assert source.receive(0.01) is None
     np.testing.assert_array_equal([state.joints.position[-1] for state in states], recorded.joints.position)
     np.testing.assert_array_equal([state.setpoints.value[-1] for state in states], recorded.setpoints.value)
-    assert (source.counters.states, source.counters.bad, source.counters.lost) == (3, 0, 0)
+    assert (source.counts["states"], source.counts["bad"], source.counts["lost"]) == (3, 0, 0)
 
 
 def test_bad_packets_are_counted_and_change_nothing(source, writer):
@@ -149,7 +149,7 @@ def test_bad_packets_are_counted_and_change_nothing(source, writer):
         for datagram in hostile:
             sender.sendto(datagram, ("127.0.0.1", source.port))
         assert source.receive(0.2) is None
-        assert source.counters.bad + source.counters.early + source.counters.foreign == len(hostile)
+        assert source.counts["bad"] + source.counts["early"] + source.counts["foreign"] == len(hostile)
         time.sleep(1.1)  # longer than SILENCE
         write(writer)
         assert source.receive(1.0) is not None
@@ -157,8 +157,8 @@ def test_bad_packets_are_counted_and_change_nothing(source, writer):
         write(writer, np.nan)  # is not sent
         write(writer, 0.5)
         assert float(source.receive(1.0).joints.position[-1, 0]) == pytest.approx(0.5)
-    assert source.counters.foreign == 1
-    assert source.counters.lost == 1, "the step that was not finite"
+    assert source.counts["foreign"] == 1
+    assert source.counts["lost"] == 1, "the step that was not finite"
 
 
 def test_states_of_another_robot_are_left_out_and_a_sentence_says_why(source):
@@ -166,7 +166,7 @@ def test_states_of_another_robot_are_left_out_and_a_sentence_says_why(source):
     write(writer)
     writer.close()
     assert source.receive(0.2) is None
-    assert (source.counters.other_robot, source.counters.states) == (1, 0)
+    assert (source.counts["other_robot"], source.counts["states"]) == (1, 0)
     assert "is of the robot a1, not aliengo" in source.refusal
     assert "robot:=a1" in source.refusal
 
@@ -175,7 +175,7 @@ def test_a_listener_that_starts_late_reads_the_next_header(source, writer, monke
     monkeypatch.setattr(rollout_writer, "HEADER_PERIOD", float("inf"))
     write(writer)
     assert source.receive(0.1) is None
-    assert source.counters.early == 1
+    assert source.counts["early"] == 1
     monkeypatch.setattr(rollout_writer, "HEADER_PERIOD", 0.0)
     write(writer)
     assert source.receive(1.0) is not None
