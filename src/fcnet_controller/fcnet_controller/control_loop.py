@@ -12,6 +12,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from rclpy.duration import Duration
 
@@ -31,13 +32,15 @@ POLL_PERIOD = 0.001  # [s] between two looks for the next state of a simulation
 TOLERANCE = 1e-6  # [s] of stamps
 
 
+@dataclass
 class Pace(ABC):
-    """When cycles are due, `period` [s] apart, and the controller's time."""
+    """When cycles are due, `period` [s] apart, and the controller's time. Targets go to `publisher`."""
 
-    def __init__(
-        self, controller: Controller, receiver: StateReceiver, statistics: LoopStatistics, period: float
-    ) -> None:
-        self.controller, self.statistics, self.period, self.receiver = controller, statistics, period, receiver
+    controller: Controller
+    receiver: StateReceiver
+    statistics: LoopStatistics
+    period: float
+    publisher: TargetPublisher
 
     @abstractmethod
     def now(self) -> float:
@@ -98,18 +101,8 @@ class SimulatedPace(Pace):
     robot's and get no targets. Periods without a state are counted as misses.
     """
 
-    def __init__(
-        self,
-        controller: Controller,
-        receiver: StateReceiver,
-        statistics: LoopStatistics,
-        period: float,
-        publisher: TargetPublisher,
-    ) -> None:
-        super().__init__(controller, receiver, statistics, period)
-        self._publisher = publisher
-        self._answered = self._due = NEVER  # stamp [s] of the state of the last cycle, and of the next one at least
-        self._sent = 0  # stamp [ns] of the last targets
+    _answered = _due = NEVER  # stamp [s] of the state of the last cycle, and of the next one at least
+    _sent = 0  # stamp [ns] of the last targets
 
     def now(self) -> float:
         """Return the stamp [s] of the state of the last cycle, 0 before the first."""
@@ -124,7 +117,7 @@ class SimulatedPace(Pace):
             if stamp != self.controller.state.imu_stamp or stamp >= TIME_OF_DAY:
                 continue
             if stamp == self._answered:
-                self._publisher.repeat()
+                self.publisher.repeat()
             elif stamp > self._due - TOLERANCE or stamp < self._answered:
                 if stamp < self._answered:
                     self.controller.commands.clear()  # of another time: they would count again
@@ -151,14 +144,8 @@ class ControlLoop:
     `on_change` is called after every change of mode or fault, and at the end; `on_start` first, in the thread.
     """
 
-    def __init__(
-        self,
-        pace: Pace,
-        publisher: TargetPublisher,
-        on_change: Callable[[], None],
-        on_start: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._pace, self._publisher = pace, publisher
+    def __init__(self, pace: Pace, on_change: Callable[[], None], on_start: Callable[[], None] = lambda: None) -> None:
+        self._pace, self._publisher = pace, pace.publisher
         self._on_change, self._on_start = on_change, on_start
         self._stopping = threading.Event()
         self._ended = False

@@ -34,7 +34,7 @@ from fcnet_core.robot import load_robot
 from fcnet_ros import topics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics
 from fcnet_ros.local_socket import LocalSender, socket_name
-from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
+from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import (
     SUCCESS,
     SWITCH_INTERVAL,
@@ -72,38 +72,37 @@ def load_controller(
     policy.warm_up()  # before the robot depends on it
     durations = (given.stand_up_time, given.lie_down_time, given.cmd_vel_timeout, given.state_timeout)
     controller = Controller(robot, state, runner, *durations, given.follows_targets)
-    controller.commands.set_style(*given.style)
+    controller.commands.set_style(given.stance_width, given.foot_clearance, given.stride_frequency)
     return controller, state, model
 
 
-class AutoStart:
-    """Stands up as soon as states arrive, then walks; `done` when the robot walks or is in fault."""
+def auto_start(controller: Controller) -> Callable[[float], bool]:
+    """Return a function that requests to stand up as soon as states arrive, then to walk.
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
-        self._stood_up = False
-        self.done = False
+    It takes the controller's time [s], and returns whether the robot walks or is in fault: no request follows then.
+    """
+    stood_up = False
 
-    def advance(self, now: float) -> None:
-        """Make the next request when it is due; `now` is the controller's time [s]."""
-        mode = self._controller.mode
-        if mode in (Mode.WALKING, Mode.FAULT, Mode.LYING_DOWN) or (mode is Mode.PASSIVE and self._stood_up):
-            self.done = True
-        if self.done:
-            return
+    def advance(now: float) -> bool:
+        nonlocal stood_up
+        mode = controller.mode
+        if mode in (Mode.WALKING, Mode.FAULT, Mode.LYING_DOWN) or (mode is Mode.PASSIVE and stood_up):
+            return True
         with contextlib.suppress(FcnetError):  # until states have come
             if mode is Mode.PASSIVE:
-                self._controller.stand_up(now)
-                self._stood_up = True
+                controller.stand_up(now)
+                stood_up = True
             elif mode is Mode.STANDING:
-                self._controller.walk()
+                controller.walk()
+        return False
+
+    return advance
 
 
 class CommandReceiver:
     """Hands the velocity and pose commands of every source to a CommandArbiter, and logs which source takes over.
 
-    sources: the most important first; None for the sources in config/remote.yaml (FcnetError if that cannot be used).
-    stamped: velocities are TwistStamped. now: the arbiter's time [s].
+    sources: the most important first; stamped: velocities are TwistStamped; now: the arbiter's time [s].
     """
 
     def __init__(
@@ -111,14 +110,14 @@ class CommandReceiver:
         node: Node,
         commands: CommandArbiter,
         stamped: bool,
-        sources: Sequence[Source] | None = None,
+        sources: Sequence[Source],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._node, self._commands, self._now = node, commands, now
         self._controlling = ""  # name of the source whose commands count
         velocity = topics.CMD_VEL.named("", TwistStamped) if stamped else topics.CMD_VEL
         receive = self._receive_stamped if stamped else self._receive
-        for one in load_remote_map().sources if sources is None else sources:
+        for one in sources:
             source = commands.add_source(one.name)
             velocity.named(one.velocity).subscribe(node, partial(receive, source))
             topics.CMD_POSE.named(one.pose).subscribe(node, partial(self._receive_pose, source))
@@ -156,9 +155,10 @@ class ControllerNode(LifecycleNode):
 
     def __init__(self) -> None:
         super().__init__(CONTROLLER)
-        declare_parameters(self, ControllerParameters)
-        self.failed = False
         self._controller: Controller | None = None
+        self.add_on_set_parameters_callback(self._change_style)  # rclpy calls the first one last: nothing refuses then
+        declare_parameters(self, ControllerParameters, is_configured=lambda: self._controller is not None)
+        self.failed = False
         self._loop: ControlLoop | None = None
         self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
         self._now: Callable[[], float] = time.monotonic  # the controller's time
@@ -173,7 +173,6 @@ class ControllerNode(LifecycleNode):
             Request.RESET.value: lambda: self._active_controller().reset(),
         }
         topics.create_request_services(self, requests, lambda: self._active_controller().emergency_stop())
-        self.add_on_set_parameters_callback(self._check_change)
 
     def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
         """Load robot and policy; FAILURE, with the reason in the log, if they do not fit."""
@@ -222,18 +221,15 @@ class ControllerNode(LifecycleNode):
 
     def _connect(self, controller: Controller, configured: ExitStack) -> None:
         """Create the topics of robot and operators; no targets are sent before the loop starts."""
-        self._receiver = StateReceiver(self, self._state)
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
         self._publisher = TargetPublisher(self, self._model.card.interface.joints, local=local)
-        period = 1.0 / self._rate
-        self._pace: Pace = (
-            SimulatedPace(controller, self._receiver, self._statistics, period, self._publisher)
-            if self._settings.simulated_time
-            else RealTimePace(controller, self._receiver, self._statistics, period)
-        )
+        receiver = StateReceiver(self, self._state)
+        kind: type[Pace] = SimulatedPace if self._settings.simulated_time else RealTimePace
+        self._pace = kind(controller, receiver, self._statistics, 1.0 / self._rate, self._publisher)
         self._now = self._pace.now
         self._statistics.use_clock(self._now)
-        CommandReceiver(self, controller.commands, self._settings.use_stamped_cmd_vel, now=self._now)
+        stamped, sources = self._settings.use_stamped_cmd_vel, load_remote_map().sources
+        CommandReceiver(self, controller.commands, stamped, sources, self._now)
         # Of a real robot's bridge; a simulated robot follows all publishers and never refuses.
         topics.ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
         following, identity = controller.following, self._publisher.identity
@@ -260,16 +256,15 @@ class ControllerNode(LifecycleNode):
 
     def _activate(self) -> None:
         assert self._controller is not None
-        self._loop = loop = ControlLoop(self._pace, self._publisher, self._changed.trigger, self._request_privileges)
+        self._loop = loop = ControlLoop(self._pace, self._changed.trigger, self._request_privileges)
         self._active.enter_context(topics.temporary_entities(self))
         steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
         self.create_timer(PERIOD, self._publish_health, clock=steady)
         if self._settings.auto_start and not self._settings.auto_activate:
-            auto_start = AutoStart(self._controller)
+            is_done = auto_start(self._controller)
 
             def advance() -> None:
-                auto_start.advance(self._now())
-                if auto_start.done:
+                if is_done(self._now()):
                     timer.cancel()
 
             timer = self.create_timer(AUTO_START_PERIOD, advance, clock=steady)
@@ -326,15 +321,11 @@ class ControllerNode(LifecycleNode):
         }
         self._health.publish(level, sentence, values)
 
-    def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
-        """Accept changes of the walking style only, while the policy is loaded."""
-        if self._controller is None:
-            return SetParametersResult(successful=True)
-        if not (result := refuse_fixed(ControllerParameters, changes)).successful:
-            return result
-        style = {name: self.get_parameter(name).value for name in STYLE_PARAMETERS.values()}
-        style |= {change.name: change.value for change in changes if change.name in STYLE_PARAMETERS.values()}
-        self._controller.commands.set_style(*(style[name] for name in STYLE_PARAMETERS.values()))
+    def _change_style(self, changes: list[Parameter]) -> SetParametersResult:
+        if self._controller is not None:
+            style = {name: self.get_parameter(name).value for name in STYLE_PARAMETERS.values()}
+            style |= {change.name: change.value for change in changes if change.name in style}
+            self._controller.commands.set_style(*style.values())
         return SetParametersResult(successful=True)
 
 

@@ -61,11 +61,6 @@ class ControllerParameters(RecorderParameters):
     )
     stride_frequency: float = parameter(0.0, "change of the stride frequency [Hz]", (-1.0, 1.0), changeable=True)
 
-    @property
-    def style(self) -> tuple[float, float, float]:
-        """Offsets of stance width, foot clearance and stride frequency."""
-        return self.stance_width, self.foot_clearance, self.stride_frequency
-
 
 @dataclass(frozen=True)
 class ReplayParameters:

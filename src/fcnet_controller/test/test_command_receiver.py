@@ -18,7 +18,7 @@ PERIOD = 0.05  # [s]
 
 def test_an_operator_overrides_a_planner_until_silent(bench):
     arbiter, sources = CommandArbiter(timeout=1.0), load_remote_map().sources
-    CommandReceiver(bench.node, arbiter, stamped=False)
+    CommandReceiver(bench.node, arbiter, False, sources)
     publishers = {source.name: CMD_VEL.named(source.velocity).publisher(bench.node) for source in sources}
     speeds = {}
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
-from rcl_interfaces.msg import SetParametersResult
 from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
-from rclpy.parameter import Parameter
 
 from fcnet_core.errors import FcnetError
 from fcnet_ros import topics
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.local_socket import LocalTargets, socket_name
-from fcnet_ros.parameters import declare_parameters, read_parameters, refuse_fixed
+from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
 from fcnet_ros.targets import DdsTargets, Gains, JointCommand, TargetValidator
 
+T = TypeVar("T")
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
 
 
@@ -32,10 +32,10 @@ class HardwareNode(LifecycleNode):
 
     def __init__(self, name: str, hardware: HardwareInterface) -> None:
         super().__init__(name)
-        declare_parameters(self, hardware.parameters)
+        self._loop: HardwareLoop | None = None
+        declare_parameters(self, hardware.parameters, is_configured=lambda: self._loop is not None)
         self.failed = False
         self._hardware = hardware
-        self._loop: HardwareLoop | None = None
         self._gate: RecorderGate | None = None
         self._configured = ExitStack()  # undone in reverse order by leave_robot
         self._gains = "of the robot file"
@@ -49,8 +49,8 @@ class HardwareNode(LifecycleNode):
         self._changed = self.create_guard_condition(self._report)
         self._gains_offered = self.create_guard_condition(self._take_local_gains)
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
-        topics.create_request_services(self, requests, self._stop if hardware.has_emergency_stop else None)
-        self.add_on_set_parameters_callback(self._check_change)
+        stop = partial(self._grant, partial(hardware.emergency_stop, "requested by ~/emergency_stop"))
+        topics.create_request_services(self, requests, stop if hardware.has_emergency_stop else None)
 
     @property
     def ended(self) -> bool:
@@ -111,12 +111,6 @@ class HardwareNode(LifecycleNode):
         configured.callback(self._local.close)
         return self._local.take
 
-    def _check_change(self, changes: list[Parameter]) -> SetParametersResult:
-        """Refuse changes of parameters that were read when the robot was connected."""
-        if self._loop is None:
-            return SetParametersResult(successful=True)
-        return refuse_fixed(self._hardware.parameters, changes)
-
     def _check_gate(self) -> None:
         if self._gate is not None and self._gate.check():
             self._gate_timer.cancel()
@@ -150,15 +144,10 @@ class HardwareNode(LifecycleNode):
             self.get_logger().error(f"gains refused: {problem}")
         self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
 
-    def _grant(self, request: Callable[[], str]) -> str:
+    def _grant(self, request: Callable[[], T]) -> T:
         if self._loop is None:
             raise FcnetError(UNCONFIGURED)
         return request()
-
-    def _stop(self) -> None:
-        if self._loop is None:
-            raise FcnetError(UNCONFIGURED)
-        self._hardware.emergency_stop("requested by ~/emergency_stop")
 
     def _report(self) -> None:
         """Log events and publish fault, refusal and owner; called after a change in the loop or the hardware."""

@@ -58,7 +58,7 @@ def parameter(
 
     limits: lowest and highest number. choices: allowed words, added to the description. name: in ROS, such as
     "network.port"; empty for the field's name. changeable: may be set while the node runs, even if
-    `declare_fixed_parameters` or `refuse_fixed` fixes the others. check: called by a launch file before it starts the
+    the others are fixed. check: called by a launch file before it starts the
     node; raises ValueError for an invalid text.
     """
     descriptor = ParameterDescriptor(
@@ -103,10 +103,14 @@ def default_parameters(kind: type[Any]) -> dict[str, Any]:
     return {name: one.default for name, one in parameter_fields(kind).items()}
 
 
-def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) -> None:
+def declare_parameters(
+    node: Node, kind: type[Any], *, read_only: bool = False, is_configured: Callable[[], bool] = lambda: False
+) -> None:
     """Declare every parameter of dataclass `kind`.
 
-    Raises ParameterError for a value of the wrong type, out of range or not among the choices, and for an unknown name.
+    read_only: only the changeable ones may be set; is_configured: the same while it returns True, because the node has
+    read the others. Raises ParameterError for a value of the wrong type, out of range or not among the choices, and for
+    an unknown name.
     """
     parameters = parameter_fields(kind)
     # Misspelt parameters are refused. rclpy has no public name for the given ones.
@@ -118,7 +122,7 @@ def declare_parameters(node: Node, kind: type[Any], *, read_only: bool = False) 
     node.set_descriptor(
         SIM_TIME, ParameterDescriptor(type=ParameterType.PARAMETER_BOOL, description=SIM_TIME_DESCRIPTION)
     )
-    node.add_on_set_parameters_callback(partial(_refuse_no_choice, parameters))  # also called by declare_parameter
+    node.add_on_set_parameters_callback(partial(_check, parameters, is_configured))  # also called by declare_parameter
     for name, one in parameters.items():
         descriptor = copy(one.metadata["descriptor"])
         descriptor.read_only = read_only and not one.metadata["changeable"]
@@ -148,15 +152,6 @@ def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
     return read_parameters(node, kind)
 
 
-def refuse_fixed(kind: type[Any], changes: Sequence[Parameter]) -> SetParametersResult:
-    """Refuse changes of parameters that a configured node of dataclass `kind` has read: all but the changeable ones."""
-    known = parameter_fields(kind)
-    fixed = [one.name for one in changes if one.name in known and not known[one.name].metadata["changeable"]]
-    fixed += [one.name for one in changes if one.name == SIM_TIME]  # stamps of another clock are refused or too old
-    reason = f"{', '.join(fixed)} is read when the node is configured; deactivate and clean up the node first"
-    return SetParametersResult(successful=not fixed, reason=reason if fixed else "")
-
-
 def parameter_fields(kind: type[Any]) -> dict[str, Field[Any]]:
     """Return the fields of dataclass `kind` by the ROS names of their parameters.
 
@@ -165,11 +160,16 @@ def parameter_fields(kind: type[Any]) -> dict[str, Field[Any]]:
     return {one.metadata["descriptor"].name or one.name: one for one in fields(kind)}
 
 
-def _refuse_no_choice(known: Mapping[str, Field[Any]], changes: Sequence[Parameter]) -> SetParametersResult:
-    """Refuse values that are not among the choices; ROS checks types and ranges."""
+def _check(
+    known: Mapping[str, Field[Any]], is_configured: Callable[[], bool], changes: Sequence[Parameter]
+) -> SetParametersResult:
+    """Refuse values that are no choice, and what a configured node has read; ROS checks types and ranges."""
+    problems = []
     for change in changes:
-        choices = known[change.name].metadata["choices"] if change.name in known else ()
-        if choices and change.value not in choices:
-            reason = f"parameter {change.name} is {change.value!r}; choose {' or '.join(choices)}"
-            return SetParametersResult(successful=False, reason=reason)
-    return SetParametersResult(successful=True)
+        name, facts = change.name, known[change.name].metadata if change.name in known else {}
+        if (choices := facts.get("choices")) and change.value not in choices:
+            problems.append(f"parameter {name} is {change.value!r}; choose {' or '.join(choices)}")
+        is_fixed = name == SIM_TIME or not facts.get("changeable", True)  # stamps of another clock are refused
+        if is_fixed and is_configured():
+            problems.append(f"{name} is read when the node is configured; deactivate and clean up the node first")
+    return SetParametersResult(successful=not problems, reason="; ".join(problems))

@@ -8,13 +8,7 @@ import pytest
 from rclpy.parameter import Parameter
 
 from fcnet_core.errors import ParameterError
-from fcnet_ros.parameters import (
-    declare_fixed_parameters,
-    declare_parameters,
-    parameter,
-    read_parameters,
-    refuse_fixed,
-)
+from fcnet_ros.parameters import declare_fixed_parameters, declare_parameters, parameter, read_parameters
 
 
 @dataclass(frozen=True)
@@ -44,10 +38,14 @@ def test_values_that_are_given_replace_the_defaults(settings_node):
     assert declare_fixed_parameters(node, Settings) == Settings(rate=100.0, port=9000)
 
 
-def test_the_clock_of_a_configured_node_stays():
-    change = Parameter("use_sim_time", value=True)
-    result = refuse_fixed(Settings, [change])
-    assert not result.successful and "use_sim_time is read when the node is configured" in result.reason
+def test_a_configured_node_accepts_changeable_parameters_only_and_no_other_clock(settings_node):
+    node = settings_node()
+    declare_parameters(node, Settings, is_configured=lambda: node.has_parameter("speed"))  # the last one
+    for name, value in {"use_sim_time": True, "rate": 20.0}.items():
+        (result,) = node.set_parameters([Parameter(name, value=value)])
+        assert not result.successful
+        assert f"{name} is read when the node is configured" in result.reason
+    assert node.set_parameters([Parameter("speed", value=1.0)])[0].successful
 
 
 def test_ros_knows_description_range_and_choices(settings_node):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec import convert, structs
 
-from fcnet_controller.controller_node import AutoStart
+from fcnet_controller.controller_node import auto_start
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.stand_motion import LYING, stand_path
@@ -102,15 +102,15 @@ def test_a_faster_loop_asks_the_policy_at_its_own_rate_and_holds_its_targets(mak
 
 
 def test_auto_start_stands_up_and_walks_once(bench):
-    auto_start = AutoStart(bench.core)
-    auto_start.advance(bench.now)
+    advance = auto_start(bench.core)
+    advance(bench.now)
     assert bench.core.mode is Mode.PASSIVE
     for _ in range(200):
         bench.run(bench.period)
-        auto_start.advance(bench.now)
+        advance(bench.now)
     assert bench.core.mode is Mode.WALKING
     bench.core.emergency_stop()
     bench.core.reset()
     bench.run(0.5)
-    auto_start.advance(bench.now)
+    assert advance(bench.now)
     assert bench.core.mode is Mode.PASSIVE

@@ -55,8 +55,8 @@ class Receiver:
         self.bench.store()
 
 
-def real_time(bench, receiver):
-    return RealTimePace(bench.core, receiver, LoopStatistics("wake", "response"), bench.period)
+def real_time(bench, receiver, publisher):
+    return RealTimePace(bench.core, receiver, LoopStatistics("wake", "response"), bench.period, publisher)
 
 
 class Publisher:
@@ -83,7 +83,7 @@ def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_
     bench.walk()
     receiver = Receiver(bench)
     publisher = Publisher(receiver)
-    loop = ControlLoop(real_time(bench, receiver), publisher, lambda: None)
+    loop = ControlLoop(real_time(bench, receiver, publisher), lambda: None)
     loop.start()
     receiver.pause = 0.5
     wait_until(lambda: publisher.sent, "targets")
@@ -109,7 +109,7 @@ def test_a_loop_that_an_error_has_ended_is_not_running_when_that_is_told(bench, 
     bench.core.cycle = fail
     receiver = Receiver(bench)
     receiver.paused, publisher, told = True, kind(receiver), []
-    loop = ControlLoop(real_time(bench, receiver), publisher, lambda: told.append(loop.is_running))
+    loop = ControlLoop(real_time(bench, receiver, publisher), lambda: told.append(loop.is_running))
     loop.start()
     wait_until(lambda: told, "the end")
     assert told == [False]
