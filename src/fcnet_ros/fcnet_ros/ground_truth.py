@@ -18,7 +18,9 @@ from fcnet_core.observation import TrunkPose
 from fcnet_ros.topics import ODOM, TF
 
 TF_PERIOD = SECOND // 50  # [ns] between two transforms, which RViz and Foxglove interpolate
-AXES, FLOAT = ("x", "y", "z"), np.dtype("<f4")  # of the points of `terrain`
+# Points of `terrain`: little-endian floats x, y, z.
+FLOAT, POINT = np.dtype("<f4"), 12  # bytes of a point
+FIELDS = [PointField(name=name, offset=4 * k, datatype=PointField.FLOAT32, count=1) for k, name in enumerate("xyz")]
 MAX_POINTS = 20_000  # of `terrain`
 
 
@@ -74,16 +76,9 @@ class GroundPatch:
     def message(self, stamp: Time) -> PointCloud2:
         """Return the point cloud."""
         rows, columns = self.heights.shape
-        points = np.empty((rows, columns, len(AXES)), FLOAT)
-        points[..., 0] = self.x + self.step * np.arange(columns)
-        points[..., 1] = (self.y + self.step * np.arange(rows))[:, None]
-        points[..., 2] = self.heights
-        fields = [
-            PointField(name=name, offset=FLOAT.itemsize * k, datatype=PointField.FLOAT32, count=1)
-            for k, name in enumerate(AXES)
-        ]
-        size = FLOAT.itemsize * len(AXES)
-        cloud = PointCloud2(height=rows, width=columns, fields=fields, point_step=size, row_step=size * columns)
+        grid = np.meshgrid(self.x + self.step * np.arange(columns), self.y + self.step * np.arange(rows))
+        points = np.stack([*grid, self.heights], axis=-1).astype(FLOAT)
+        cloud = PointCloud2(height=rows, width=columns, fields=FIELDS, point_step=POINT, row_step=POINT * columns)
         cloud.header.stamp, cloud.header.frame_id, cloud.is_dense = stamp, WORLD_FRAME, True
         cloud.data.frombytes(points.tobytes())
         return cloud
@@ -91,16 +86,14 @@ class GroundPatch:
     @classmethod
     def read(cls, cloud: PointCloud2) -> GroundPatch:
         """Read a message. Raises MessageError unless the points are such a grid."""
-        rows, columns, size = cloud.height, cloud.width, FLOAT.itemsize * len(AXES)
-        layout = [(one.name, one.offset, one.datatype) for one in cloud.fields]
-        wanted = [(name, FLOAT.itemsize * k, PointField.FLOAT32) for k, name in enumerate(AXES)]
-        if layout != wanted or cloud.is_bigendian or (cloud.point_step, cloud.row_step) != (size, size * columns):
+        rows, columns, sizes = cloud.height, cloud.width, (cloud.point_step, cloud.row_step)
+        if cloud.fields != FIELDS or cloud.is_bigendian or sizes != (POINT, POINT * columns):
             raise MessageError("terrain is ignored: its points must be x, y, z as little-endian float32")
-        if min(rows, columns) < 2 or rows * columns > MAX_POINTS or len(cloud.data) != size * rows * columns:
+        if min(rows, columns) < 2 or rows * columns > MAX_POINTS or len(cloud.data) != POINT * rows * columns:
             raise MessageError(
                 f"terrain is ignored: it must have at least 2 rows and columns and at most {MAX_POINTS} points"
             )
-        points = np.frombuffer(cloud.data, FLOAT).reshape(rows, columns, len(AXES)).astype(np.float64)
+        points = np.frombuffer(cloud.data, FLOAT).reshape(rows, columns, len(FIELDS)).astype(np.float64)
         (x, y, _), step = points[0, 0], points[0, 1, 0] - points[0, 0, 0]
         grid = np.meshgrid(x + step * np.arange(columns), y + step * np.arange(rows))
         if not (step > 0.0 and np.isfinite(points).all() and np.allclose(points[..., 0], grid[0], atol=0.1 * step)

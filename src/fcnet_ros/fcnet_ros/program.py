@@ -19,7 +19,6 @@ import math
 import os
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -60,6 +59,7 @@ class Stop:
     for a lock that an interrupted handler holds. A launch ends its programs with several signals.
     """
 
+    interrupts = False  # of the class: whether a signal also raises Interrupted, see `interruptible`
     _requested = False
 
     def set(self) -> None:
@@ -98,6 +98,8 @@ def run_program(
 
     def stop_on_signal(_number: int, _frame: FrameType | None) -> None:
         stop.set()
+        if Stop.interrupts:
+            raise Interrupted
 
     for number in SIGNALS:
         if not (number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN):  # as with nohup
@@ -121,25 +123,14 @@ def run_program(
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """In this context a handled signal also raises Interrupted: for long work before anything is commanded, such as
-    compiling a policy. Has no effect outside the main thread.
+    """In this context of the main thread, a signal that `run_program` handles also raises Interrupted: for long work
+    before anything is commanded, such as compiling a policy.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handlers = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        handlers[signal.Signals(number)](number, frame)
-        raise Interrupted
-
+    before, Stop.interrupts = Stop.interrupts, True
     try:
-        for number in handlers:
-            signal.signal(number, interrupt)
         yield
     finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        Stop.interrupts = before
 
 
 def refused(name: str, error: Exception) -> int:

@@ -82,14 +82,8 @@ def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any])
     path = policy_path(robot, str(parameters["policy"]))
     model = load_model(path)
     parameters["control_rate"] = parameters["control_rate"] or model.card.interface.rate
-    notes = RecordingNotes(
-        robot=robot,
-        model=str(path.absolute()),
-        model_fingerprint=model.fingerprint,
-        git_revision=git_revision(),
-        namespace=launch["namespace"].strip("/"),
-        parameters=parameters,
-    )
+    namespace, revision = launch["namespace"].strip("/"), git_revision()
+    notes = RecordingNotes(robot, str(path.absolute()), model.fingerprint, revision, namespace, parameters)
     given = {name: text for name, text in launch.texts.items() if text}
     return notes.custom_data() | {f"{PREFIX}launch": json.dumps(given)}
 
