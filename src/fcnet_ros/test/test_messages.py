@@ -6,15 +6,13 @@ import numpy as np
 import pytest
 from builtin_interfaces.msg import Time
 from rclpy.serialization import deserialize_message, serialize_message
+from ros_harness import JOINTS
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.errors import MessageError
-from fcnet_core.robot import load_robot
 from fcnet_ros.ground_truth import MAX_POINTS, GroundPatch
 from fcnet_ros.targets import Gains
-
-JOINTS = load_robot("aliengo").joint_names
 
 HEIGHTS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])
 

@@ -13,18 +13,16 @@ from geometry_msgs.msg import Quaternion, Vector3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
+from ros_harness import JOINTS
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import Float64MultiArray, Header, MultiArrayDimension, MultiArrayLayout
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.errors import RefusedCommandError
 from fcnet_core.observation import LABEL, SIZE, PolicyStep, SensorReading
-from fcnet_core.robot import load_robot
 from fcnet_ros.serialized import MAX_NAMES, MAX_SIZE, NamesReader
 from fcnet_ros.state_messages import StateBuffer, StatePublisher
 from fcnet_ros.targets import TargetPublisher, TargetReader
-
-JOINTS = load_robot("aliengo").joint_names
 
 SECOND, NANOSECOND = 1_700_000_000, 123_456_789
 STAMP = SECOND * 10**9 + NANOSECOND

@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Quaternion, Vector3
 from rclpy.serialization import serialize_message
+from ros_harness import JOINTS
 from sensor_msgs.msg import Imu, JointState
 
 from fcnet_core.names import IMU, JOINT_STATES
-from fcnet_core.robot import load_robot
 from fcnet_ros.state_messages import StateBuffer
-
-JOINTS = load_robot("aliengo").joint_names
 
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 STILL = serialize_message(JointState(name=list(JOINTS), position=np.zeros(12), velocity=np.zeros(12)))

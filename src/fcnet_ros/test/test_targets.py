@@ -13,18 +13,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import serialize_message
-from ros_harness import wait_until
+from ros_harness import JOINTS, wait_until
 from std_msgs.msg import String
 
 from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_core.names import SECOND
-from fcnet_core.robot import load_robot
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
 from fcnet_ros.publisher_identity import MAX_PUBLISHERS, IdentifiedMessages, gid_of, is_own
 from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer, joint_targets
 from fcnet_ros.topics import JOINT_TRAJECTORY
-
-JOINTS = load_robot("aliengo").joint_names
 
 THREE, POSITIONS = ("left_knee", "right_knee", "tail"), [0.1, 0.2, 0.3]
 POSE = np.linspace(-0.5, 0.5, 12)
