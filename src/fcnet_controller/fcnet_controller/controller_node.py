@@ -51,7 +51,7 @@ from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import Gains, TargetPublisher
 
 AUTO_START_PERIOD = 0.1  # [s]
-LOADING = "loading the policy; at its first start on a computer it is compiled, which takes 5 to 10 s, or longer"
+UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
@@ -210,10 +210,11 @@ class ControllerNode(LifecycleNode):
     def _configure(self) -> None:
         with ExitStack() as configured:
             self._settings = read_parameters(self, ControllerParameters)
-            self.get_logger().info(LOADING)
-            self._statistics = LoopStatistics("wake", "step", "response")
+            self._statistics, began = LoopStatistics("wake", "step", "response"), time.monotonic()
             with interruptible():
                 self._controller, self._state, self._model = load_controller(self._settings, self._statistics)
+            if (duration := time.monotonic() - began) > UNCOMPILED:
+                self.get_logger().info(f"the policy was compiled in {duration:.0f} s, as at its first start here")
             configured.callback(setattr, self, "_controller", None)
             configured.enter_context(topics.temporary_entities(self))
             self._connect(self._controller, configured)
