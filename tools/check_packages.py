@@ -2,7 +2,7 @@
 colcon makes of them.
 
 python tools/check_packages.py              # prints errors; exit code 1 if there is one
-python tools/check_packages.py --write      # first writes dependencies and the version into the packages
+python tools/check_packages.py --write      # writes dependencies and the version into the packages instead
 """
 
 from __future__ import annotations
@@ -11,41 +11,24 @@ import ast
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
 # Modules outside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
-FOLDERS_OUTSIDE = (
-    "tools/isaac_gym_writer",
-    "src/fcnet_core/test/shared",
-    "src/fcnet_replay/test/shared",
-    "src/fcnet_ros/test/shared",
-    "src/unitree_lowlevel/test/shared",
-)
-OUTSIDE = {path.stem for folder in FOLDERS_OUTSIDE for path in (ROOT / folder).glob("*.py")}
+FOLDERS_OUTSIDE = [ROOT / "tools/isaac_gym_writer", *ROOT.glob("src/*/test/shared")]
+OUTSIDE = {path.stem for folder in FOLDERS_OUTSIDE for path in folder.glob("*.py")}
 # Import name: rosdep key. The keys of ROS packages are their import names.
 KEYS = {
+    **{name: f"python3-{name}" for name in (
+        "aiohttp", "hypothesis", "matplotlib", "numba", "numpy", "packaging", "pytest", "scipy", "torch", "tqdm",
+        "yaml",
+    )},
+    **{name: f"python3-{name}-pip" for name in ("mujoco", "onnxruntime", "rosbags")},
     "PIL": "python3-pil",
-    "aiohttp": "python3-aiohttp",
-    "hypothesis": "python3-hypothesis",
-    "matplotlib": "python3-matplotlib",
-    "mujoco": "python3-mujoco-pip",
-    "numba": "python3-numba",
-    "numpy": "python3-numpy",
-    "onnxruntime": "python3-onnxruntime-pip",
-    "packaging": "python3-packaging",
-    "pytest": "python3-pytest",
-    "rosbags": "python3-rosbags-pip",
-    "scipy": "python3-scipy",
-    "torch": "python3-torch",
-    "tqdm": "python3-tqdm",
-    "yaml": "python3-yaml",
-}
+}  # fmt: skip
 # rosdep has no key for these; requirements/distribution.txt, train.txt, ray.txt and sharing.txt install them.
 # llvmlite is a part of numba.
 WITHOUT_KEY = {
@@ -87,70 +70,38 @@ def dependencies(package: str) -> dict[str, set[str]]:
     return {"exec_depend": running, "test_depend": testing}
 
 
-def wrong_dependencies(package: str) -> list[str]:
-    """Return one sentence for each missing or unneeded dependency in package.xml."""
-    tree = ElementTree.parse(ROOT / "src" / package / "package.xml")
-    wrong = []
-    for kind, needed in dependencies(package).items():
-        listed = {str(entry.text) for entry in tree.findall(kind)}
-        wrong += [f"{package}/package.xml lacks <{kind}>{key}</{kind}>" for key in sorted(needed - listed)]
-        wrong += [f"{package}/package.xml has <{kind}>{key}</{kind}> without need" for key in sorted(listed - needed)]
-    return wrong
-
-
-def write_dependencies(package: str) -> None:
-    """Replace the dependencies in package.xml."""
-    path = ROOT / "src" / package / "package.xml"
-    lines = [f"  <{kind}>{key}</{kind}>\n" for kind, keys in dependencies(package).items() for key in sorted(keys)]
-    text = path.read_text(encoding="utf-8")
-    text = re.sub(r"( *<(?:exec|test)_depend>.*\n)+", "@\n", text, count=1)
-    text = re.sub(r" *<(?:exec|test)_depend>.*\n", "", text)
-    path.write_text(text.replace("@\n", "".join(lines), 1), encoding="utf-8")
-
-
 # Patterns of the suite's version in the files of a package.
 VERSIONS = {
     "package.xml": r"(?<=<version>)[^<]*",
     "setup.cfg": r"(?:(?<=\nversion = )|(?<=fcnet_core==)|(?<=fcnet_replay==)|(?<=quadruped_sim==)).*",
 }
+DEPENDENCIES = r"( *<(?:exec|test)_depend>.*\n)+"
 
 
-def suite_version() -> str:
-    """Return the version of every package, from the one place where it is written by hand."""
-    text = (ROOT / "src" / "fcnet_core" / "fcnet_core" / "__init__.py").read_text(encoding="utf-8")
-    return re.findall(r'(?m)^__version__ = "(.*)"$', text)[0]
-
-
-def wrong_versions() -> Iterator[str]:
-    """Yield a sentence for each file with another version than fcnet_core.__version__."""
-    version = suite_version()
-    for path, pattern in versioned_files():
-        if set(re.findall(pattern, path.read_text(encoding="utf-8"))) != {version}:
-            yield f"{path.relative_to(ROOT)} is not version {version}: --write corrects it"
-    if f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
-        yield f"CHANGELOG.md has no section for version {version}"
-
-
-def write_version() -> None:
-    """Write fcnet_core.__version__ into every package.xml and setup.cfg."""
-    for path, pattern in versioned_files():
-        path.write_text(re.sub(pattern, suite_version(), path.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-def versioned_files() -> Iterator[tuple[Path, str]]:
-    """Yield every file with the version, and the pattern that finds it."""
-    for package in PACKAGES:
-        for name, pattern in VERSIONS.items():
-            yield ROOT / "src" / package / name, pattern
+def corrected(path: Path, version: str) -> str:
+    """Return the text of a package.xml or setup.cfg with the suite's version and the dependencies of the code."""
+    text = re.sub(VERSIONS[path.name], version, path.read_text(encoding="utf-8"))
+    if path.name == "setup.cfg":
+        return text
+    needed = dependencies(path.parent.name).items()
+    lines = [f"  <{kind}>{key}</{kind}>\n" for kind, keys in needed for key in sorted(keys)]
+    return re.sub(DEPENDENCIES, "".join(lines), text, count=1)
 
 
 def main() -> int:
     """Print all errors; return 1 if there is one."""
-    if "--write" in sys.argv:
-        write_version()
-        for package in PACKAGES:
-            write_dependencies(package)
-    wrong = [*wrong_versions(), *(sentence for package in PACKAGES for sentence in wrong_dependencies(package))]
+    wrong = []
+    core = (ROOT / "src" / "fcnet_core" / "fcnet_core" / "__init__.py").read_text(encoding="utf-8")
+    (version,) = re.findall(r'(?m)^__version__ = "(.*)"$', core)
+    for path in [ROOT / "src" / package / name for package in PACKAGES for name in VERSIONS]:
+        old, new = path.read_text(encoding="utf-8"), corrected(path, version)
+        if "--write" in sys.argv:
+            path.write_text(new, encoding="utf-8")
+        elif old != new:
+            lines = ", ".join(sorted(line.strip() for line in set(old.splitlines()) ^ set(new.splitlines())))
+            wrong.append(f"{path.relative_to(ROOT)} has one of these lines too many or too few ({lines}): use --write")
+    if f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
+        wrong.append(f"CHANGELOG.md has no section for version {version}")
     settings = set(yaml.safe_load((ROOT / "colcon.meta").read_text(encoding="utf-8"))["names"])
     wrong += [f"colcon.meta does not name {package}" for package in sorted(set(PACKAGES) - settings)]
     wrong += [f"colcon.meta names {package}, which does not exist" for package in sorted(settings - set(PACKAGES))]

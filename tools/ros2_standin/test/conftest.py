@@ -124,7 +124,6 @@ import sys
 
 from launch import LaunchDescription
 from launch.actions import *
-from launch.launch_description_sources import PythonLaunchDescriptionSource
 from launch.substitutions import *
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .core import LaunchContext, Substitution
+from . import LaunchContext
 
 
-class LaunchConfiguration(Substitution):
+class LaunchConfiguration:
     """The value of a launch argument."""
 
     def __init__(self, variable_name: str) -> None:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Union
+from typing import Any
 
 import yaml
-from launch.actions import ExecuteProcess
-from launch.core import LaunchContext, Reaction, SomeSubstitutions, perform
+from launch import LaunchContext
+from launch.actions import ExecuteProcess, OnExit
 
-from .packages import find_executable
-
-SomeParameters = Union[Mapping[str, Any], SomeSubstitutions, Path]
+from . import find_executable
 
 
 class Node(ExecuteProcess):
@@ -24,44 +23,43 @@ class Node(ExecuteProcess):
     def __init__(
         self,
         *,
-        package: SomeSubstitutions,
-        executable: SomeSubstitutions,
-        namespace: SomeSubstitutions | None = None,
-        parameters: Iterable[SomeParameters] | None = None,
-        remappings: Iterable[tuple[SomeSubstitutions, SomeSubstitutions]] | None = None,
-        arguments: Iterable[SomeSubstitutions] | None = None,
-        additional_env: Mapping[str, SomeSubstitutions] | None = None,
-        output: SomeSubstitutions = "log",
-        sigterm_timeout: SomeSubstitutions = "5",
-        on_exit: Reaction = None,
+        package: str,
+        executable: str,
+        namespace: str | None = None,
+        parameters: Iterable[Mapping[str, Any] | str | Path] | None = None,
+        remappings: Iterable[tuple[str, str]] | None = None,
+        arguments: Iterable[str] | None = None,
+        additional_env: Mapping[str, str] | None = None,
+        output: str = "log",
+        sigterm_timeout: str = "5",
+        on_exit: OnExit = None,
     ) -> None:
         super().__init__(
-            cmd=[], additional_env=additional_env, output=output, sigterm_timeout=sigterm_timeout, on_exit=on_exit
+            cmd=[*(arguments or []), "--ros-args"],
+            additional_env=additional_env,
+            output=output,
+            sigterm_timeout=sigterm_timeout,
+            on_exit=on_exit,
         )
-        self._package = package
-        self._executable = executable
-        self._namespace = namespace
+        self._package, self._executable = package, executable
         self._parameters = list(parameters or [])
-        self._remappings = list(remappings or [])
-        self._arguments = list(arguments or [])
+        self.cmd += [] if namespace is None else ["-r", f"__ns:=/{namespace.strip('/')}"]
+        self._remappings = [part for source, target in remappings or [] for part in ("-r", f"{source}:={target}")]
 
-    def execute(self, context: LaunchContext) -> None:
+    def visit(self, context: LaunchContext) -> None:
         """Start the executable; LookupError if the package does not have it."""
-        program = find_executable(perform(context, self._package), perform(context, self._executable))
-        self.cmd = [str(program), *self._arguments, "--ros-args"]
-        if self._namespace is not None:
-            self.cmd += ["-r", f"__ns:=/{perform(context, self._namespace).strip('/')}"]
-        for item in self._parameters:
-            self.cmd += ["--params-file", str(_parameter_file(context, item))]
-        for source, target in self._remappings:
-            self.cmd += ["-r", f"{perform(context, source)}:={perform(context, target)}"]
-        super().execute(context)
+        files = [part for item in self._parameters for part in ("--params-file", _parameter_file(context, item))]
+        self.cmd = [str(find_executable(self._package, self._executable)), *self.cmd, *files, *self._remappings]
+        super().visit(context)
 
 
-def _parameter_file(context: LaunchContext, item: SomeParameters) -> Path:
+def _parameter_file(context: LaunchContext, item: Mapping[str, Any] | str | Path) -> str:
     if isinstance(item, Mapping):
-        return context.write_temporary_file(yaml.safe_dump({"/**": {"ros__parameters": dict(item)}}))
-    path = item if isinstance(item, Path) else Path(perform(context, item))
-    if not path.is_file():
-        raise FileNotFoundError(f"parameter file {path} does not exist: check its name and build the workspace")
-    return path.resolve()
+        file = tempfile.NamedTemporaryFile("w", prefix="launch_params_", suffix=".yaml")  # noqa: SIM115
+        context.files.enter_context(file)
+        yaml.safe_dump({"/**": {"ros__parameters": dict(item)}}, file)
+        file.flush()
+        return file.name
+    if not Path(item).is_file():
+        raise FileNotFoundError(f"parameter file {item} does not exist: check its name and build the workspace")
+    return str(Path(item).resolve())

@@ -17,8 +17,12 @@ def add_command(commands: Any, name: str) -> Any:
     return helped.add_subparsers(metavar="verb", required=True)
 
 
-def add_verb(verbs: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str) -> argparse.ArgumentParser:
-    """Add a verb, such as "list", and return its parser; `run` returns the exit code."""
+def add_verb(
+    verbs: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str, *arguments: str
+) -> argparse.ArgumentParser:
+    """Add a verb, such as "list", with required arguments, and return its parser; `run` returns the exit code."""
     parser: argparse.ArgumentParser = verbs.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     parser.set_defaults(run=run)
+    for argument in arguments:
+        parser.add_argument(argument, help=f"the {argument.replace('_', ' ')}")
     return parser

@@ -1,24 +1,166 @@
-"""`ros2 bag record`."""
+"""`ros2 bag record`: takes serialised messages of topics; a thread writes them to the bag."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import importlib
 import signal
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from rclpy.duration import Duration
+from rclpy.node import Node
+from rclpy.qos import QoSProfile
+
 from . import VerbError, add_command, add_verb
-from .bag_recorder import SECOND, Recorder, WriterThread
-from .bag_writer import COMPRESSIONS, BagWriter
-from .graph import LONG_QUEUE, absolute, graph_node
+from .bag_writer import COMPRESSIONS, BagWriter, Received, RecordedTopic
+from .graph import absolute, graph_node, receiving_profile
+from .interfaces import load_interface, message_definition
+
+TAKE_INTERVAL = 0.02  # [s]; the middleware stamps the reception
+DISCOVERY_INTERVAL = 0.1  # [s]
+MOST_AT_ONCE = 1000  # messages of a topic
+RECORDING_DEPTH = 2000  # messages of a topic that may wait while the recorder is kept from running
+COMMON_PACKAGES = ("std_msgs", "geometry_msgs", "sensor_msgs", "trajectory_msgs")  # whose messages most robots have
+WRITE_INTERVAL = 0.6  # [s]: with the time to write, a killed recorder has lost less than a second
+MOST_WAITING = 100 << 20  # bytes of messages that may wait for the disk
+SECOND = 1_000_000_000  # [ns]
 
 
-def _pair(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not key or not separator:
-        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
-    return key, value
+class WriterThread:
+    """Writes topics and messages of another thread to a bag, regularly; a slow disk never blocks that thread."""
+
+    def __init__(self, bag: BagWriter) -> None:
+        self.error: OSError | None = None
+        self._bag = bag
+        self._topics: list[RecordedTopic] = []
+        self._messages: list[Received] = []
+        self._waiting = 0  # bytes
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="bag_writer", daemon=True)
+        self._thread.start()
+
+    def add_topic(self, topic: RecordedTopic) -> None:
+        """Make a topic known; before its first message."""
+        with self._lock:
+            self._topics.append(topic)
+
+    def add(self, messages: list[Received]) -> bool:
+        """Hand over messages; return whether there was room for them."""
+        size = sum(len(message[3]) for message in messages)
+        with self._lock:
+            if self._waiting and self._waiting + size > MOST_WAITING:
+                return False
+            self._waiting += size
+            self._messages += messages
+        return True
+
+    def finish(self) -> None:
+        """Write all messages handed over and end the bag; a failure is in `error`."""
+        self._ended.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while not self._ended.wait(WRITE_INTERVAL):
+                self._write()
+            self._write()
+        except OSError as error:
+            self.error = error
+        try:
+            self._bag.close()
+        except OSError as error:
+            self.error = self.error or error
+
+    def _write(self) -> None:
+        with self._lock:
+            topics, messages = self._topics, self._messages
+            self._topics, self._messages = [], []
+        for topic in topics:
+            self._bag.add_topic(topic)
+        if messages:
+            self._bag.write(messages)
+            with self._lock:
+                self._waiting -= sum(len(message[3]) for message in messages)
+
+
+class Recorder:
+    """Hands all messages of the chosen topics to a writer.
+
+    The node is in no executor: a callback for every message would be too slow.
+    """
+
+    def __init__(self, node: Node, writer: WriterThread, names: set[str], takes_all: bool) -> None:
+        self.subscriptions: dict[str, tuple[Any, type] | None] = {}  # None: the topic is refused
+        self.overflowed = 0  # messages dropped because the disk is too slow
+        self._node, self._log, self._writer = node, node.get_logger(), writer
+        self._names, self._takes_all = names, takes_all
+        for package in COMMON_PACKAGES:  # 0.1 s each, which discovery takes anyway
+            with suppress(ImportError):
+                importlib.import_module(f"{package}.msg")
+
+    def record(self, stops: list[int]) -> None:
+        """Record until `stops` has an entry or the writer has failed."""
+        next_discovery = 0.0
+        while not stops and self._writer.error is None:
+            if time.monotonic() >= next_discovery:
+                for name, kinds in self._node.get_topic_names_and_types():
+                    chosen = name in self._names or (self._takes_all and "/_" not in name)
+                    if name not in self.subscriptions and chosen and self._node.count_publishers(name):
+                        self.subscriptions[name] = self._subscribe(name, kinds)
+                next_discovery = time.monotonic() + DISCOVERY_INTERVAL
+            self._take()
+            time.sleep(TAKE_INTERVAL)
+        self._take()
+
+    def _take(self) -> None:
+        messages: list[Received] = []
+        for topic, subscription in self.subscriptions.items():
+            if subscription is None:
+                continue
+            handle, message_class = subscription
+            most = len(messages) + MOST_AT_ONCE
+            with handle:
+                while len(messages) < most and (taken := handle.take_message(message_class, True)) is not None:
+                    content, info = taken
+                    messages.append((topic, info["received_timestamp"], info["source_timestamp"], content))
+        if messages and not self._writer.add(messages):
+            if not self.overflowed:
+                self._log.warning("The disk is too slow: messages are dropped until it has caught up.")
+            self.overflowed += len(messages)
+
+    def _subscribe(self, name: str, kinds: list[str]) -> tuple[Any, type] | None:
+        try:
+            if len(kinds) > 1:
+                raise VerbError(f"it has several types ({', '.join(kinds)})")
+            message_class = load_interface(kinds[0], "msg")
+        except VerbError as error:
+            self._log.warning(f"Topic '{name}' is not recorded: {error}.")
+            return None
+        offered = [info.qos_profile for info in self._node.get_publishers_info_by_topic(name)]
+        definition, type_hash = message_definition(kinds[0])
+        self._writer.add_topic(RecordedTopic(name, kinds[0], type_hash, list(map(_plain, offered)), definition))
+        profile = receiving_profile(offered, RECORDING_DEPTH)
+        subscription = self._node.create_subscription(message_class, name, lambda _content: None, profile, raw=True)
+        self._log.info(f"Subscribed to topic '{name}'")
+        return subscription.handle, message_class
+
+
+def _plain(profile: QoSProfile) -> dict[str, Any]:
+    """Return the profile as metadata.yaml has it."""
+    facts: dict[str, Any] = {}
+    for slot in profile.__slots__:
+        value = getattr(profile, slot)
+        if isinstance(value, Duration):
+            seconds, rest = divmod(value.nanoseconds, SECOND)
+            value = {"sec": seconds, "nsec": rest}
+        facts[slot.lstrip("_")] = getattr(value, "short_key", value)
+    return facts
 
 
 def _record(arguments: argparse.Namespace) -> int:
@@ -26,42 +168,44 @@ def _record(arguments: argparse.Namespace) -> int:
     names = set(map(absolute, arguments.topics))
     if not (arguments.all or names):
         raise VerbError("no topics to record: name some, or give --all")
-    bag = _create(arguments)
+    folder = Path(arguments.output or datetime.datetime.now().strftime("rosbag2_%Y_%m_%d-%H_%M_%S"))
+    compression = COMPRESSIONS[arguments.storage_preset_profile]
+    try:
+        bag = BagWriter(folder, compression, arguments.max_bag_duration * SECOND, dict(arguments.custom_data))
+    except FileExistsError as error:
+        raise VerbError(f"output folder '{folder}' already exists: name another with -o") from error
+    except OSError as error:
+        raise VerbError(f"cannot create the bag '{folder}': {error.strerror}") from error
     stops: list[int] = []  # an Event's lock would be held when a second signal comes in the handler of the first
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda stop, _: stops.append(stop))
     writer = WriterThread(bag)
     try:
-        with graph_node("rosbag2_recorder", queue=LONG_QUEUE) as node:
+        with graph_node("rosbag2_recorder") as node:
             log = node.get_logger()
-            recorder = Recorder(node, writer, lambda name: name in names or (arguments.all and "/_" not in name))
+            recorder = Recorder(node, writer, names, arguments.all)
             log.info("Recording...")
-            recorder.record(lambda: bool(stops))
-            for name in sorted(names - set(recorder.subscriptions)):
+            recorder.record(stops)
+            for name in sorted(name for name in names if not recorder.subscriptions.get(name)):
                 log.warning(f"Topic '{name}' was not recorded: it never appeared, or for the reason above.")
             writer.finish()
             if writer.error is None:
                 found = f"{bag.count} messages of {len(bag.topics)} topics"
-                log.info(f"Recorded {found} in '{bag.folder}', dropped {recorder.overflowed}")
+                log.info(f"Recorded {found} in '{folder}', dropped {recorder.overflowed}")
     finally:
         writer.finish()
     if writer.error is not None:
         reason = writer.error.strerror or str(writer.error)
-        raise VerbError(
-            f"recording to '{bag.folder}' has stopped: {reason}; the {bag.count} messages written before are readable"
-        )
+        written = f"the {bag.count} messages written before are readable"
+        raise VerbError(f"recording to '{folder}' has stopped: {reason}; {written}")
     return 0
 
 
-def _create(arguments: argparse.Namespace) -> BagWriter:
-    folder = Path(arguments.output or datetime.datetime.now().strftime("rosbag2_%Y_%m_%d-%H_%M_%S"))
-    compression = COMPRESSIONS[arguments.storage_preset_profile]
-    try:
-        return BagWriter(folder, compression, arguments.max_bag_duration * SECOND, dict(arguments.custom_data))
-    except FileExistsError as error:
-        raise VerbError(f"output folder '{folder}' already exists: name another with -o") from error
-    except OSError as error:
-        raise VerbError(f"cannot create the bag '{folder}': {error.strerror}") from error
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not key or not separator:
+        raise argparse.ArgumentTypeError(f"'{text}' is not KEY=VALUE")
+    return key, value
 
 
 def add_commands(commands: Any) -> None:

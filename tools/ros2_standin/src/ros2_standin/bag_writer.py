@@ -13,13 +13,8 @@ from typing import IO, Any, cast
 import yaml
 from mcap.writer import CompressionType, Writer
 
-METADATA_FILE = "metadata.yaml"
-METADATA_VERSION = 9
-DISTRIBUTION = "jazzy"  # of the wheels' messages
-SERIALIZATION_FORMAT = "cdr"
 # rosbag2's presets for mcap. The library has one level of zstd; of a robot's messages level 19 makes 1.3 % less.
 COMPRESSIONS = {"none": CompressionType.NONE, "zstd_fast": CompressionType.ZSTD, "zstd_small": CompressionType.ZSTD}
-PENDING_SIZE = 32 << 20  # bytes that may wait for the next flush
 _DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)  # metadata.yaml is written every second: a tenth of the time
 # Topic, received [ns], sent [ns], serialized message.
 Received = tuple[str, int, int, bytes]
@@ -32,7 +27,7 @@ class RecordedTopic:
     name: str
     type: str
     type_hash: str  # RIHS01_..., empty if unknown
-    qos_profiles: tuple[dict[str, Any], ...]  # of each publisher, as metadata.yaml has them
+    qos_profiles: list[dict[str, Any]]  # of each publisher, as metadata.yaml has them
     definition: str  # fields of the message and of its parts; empty if unknown
 
 
@@ -46,10 +41,9 @@ class McapFile:
 
     def __init__(self, path: Path, compression: CompressionType) -> None:
         """Create the file, empty until the first commit."""
-        self.name = path.name
-        self.counts: Counter[str] = Counter()  # committed messages of each topic
+        self.path = path
+        self.counts: Counter[str] = Counter()  # messages of each topic
         self.start = self.end = 0  # [ns], the earliest and the latest of them
-        self._path = path
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._waiting = bytearray()
         self._data_end, self._summary = 0, b""
@@ -78,19 +72,15 @@ class McapFile:
         if topic.type not in self._schemas:
             encoding = "ros2msg" if topic.definition else ""
             self._schemas[topic.type] = self._writer.register_schema(topic.type, encoding, topic.definition.encode())
-        profiles = yaml.safe_dump(list(topic.qos_profiles), sort_keys=False).strip()
-        facts = {"offered_qos_profiles": profiles, "topic_type_hash": topic.type_hash}
-        schema = self._schemas[topic.type]
-        self._channels[topic.name] = self._writer.register_channel(topic.name, SERIALIZATION_FORMAT, schema, facts)
+        facts = {"offered_qos_profiles": _as_yaml(topic.qos_profiles).strip(), "topic_type_hash": topic.type_hash}
+        self._channels[topic.name] = self._writer.register_channel(topic.name, "cdr", self._schemas[topic.type], facts)
 
-    def add(self, messages: Sequence[Received]) -> None:
-        """Take messages, in the order of their reception, for the next commit."""
-        for topic, received, sent, data in messages:
-            self._writer.add_message(self._channels[topic], received, data, sent)
-        if messages:
-            first, last = messages[0][1], messages[-1][1]
-            self.start, self.end = (min(self.start, first), max(self.end, last)) if self.counts else (first, last)
-            self.counts.update(message[0] for message in messages)
+    def add(self, message: Received) -> None:
+        """Take a message, in the order of reception, for the next commit."""
+        topic, received, sent, data = message
+        self.start, self.end = min(self.start or received, received), max(self.end, received)
+        self.counts[topic] += 1
+        self._writer.add_message(self._channels[topic], received, data, sent)
 
     def commit(self) -> None:
         """Write the messages taken; after an OSError the file is as before and takes no more."""
@@ -106,7 +96,7 @@ class McapFile:
                 self._write_at_data_end(self._summary)
                 os.ftruncate(self._file, self._data_end + len(self._summary))
             if not self._summary:
-                self._path.unlink()
+                self.path.unlink()
             raise
         self._data_end, self._summary = self._data_end + size, content[size:]
 
@@ -125,8 +115,8 @@ class McapFile:
 class BagWriter:
     """A bag that is being recorded; used by one thread.
 
-    Flushed messages are readable by others, even if this process crashes. Raises OSError if the disk is full or the
-    folder is gone; messages flushed before stay readable, and only `close` may be called afterwards.
+    Written messages are readable by others, even if this process crashes. Raises OSError if the disk is full or the
+    folder is gone; messages written before stay readable, and only `close` may be called afterwards.
     """
 
     def __init__(
@@ -140,12 +130,8 @@ class BagWriter:
         self.folder = folder
         self.topics: list[RecordedTopic] = []
         self.count = 0  # messages that have been written
-        self._compression = compression
-        self._max_duration = max_duration
+        self._compression, self._max_duration = compression, max_duration
         self._custom_data = dict(custom_data or {})
-        self._pending: list[Received] = []
-        self._pending_size = 0
-        self._file_start: int | None = None  # [ns], the first message of the current file
         self._failed = False
         folder.mkdir(parents=True)
         self._files = [self._next_file(0)]  # the last one is open
@@ -156,27 +142,21 @@ class BagWriter:
         self.topics.append(topic)
         self._files[-1].add_topic(topic)
 
-    def add(self, messages: Iterable[Received]) -> None:
-        """Take messages in the order of their reception; they are written with the next `flush`, or before."""
-        for message in messages:
-            if self._file_start is None:
-                self._file_start = message[1]
-            elif self._max_duration and message[1] - self._file_start > self._max_duration:
-                self._split()
-                self._file_start = message[1]
-            self._pending.append(message)
-            self._pending_size += len(message[3])
-            if self._pending_size >= PENDING_SIZE:
-                self.flush()
-
-    def flush(self) -> None:
-        """Write the messages taken and the metadata."""
-        if self._pending:
-            self._commit(last=False)
-            self._write_metadata()
+    def write(self, messages: Iterable[Received]) -> None:
+        """Write messages, received after those written before, and the metadata."""
+        for message in sorted(messages, key=lambda message: message[1]):
+            file = self._files[-1]
+            if self._max_duration and file.counts and message[1] - file.start > self._max_duration:
+                self._commit(last=True)
+                following = self._next_file(len(self._files))  # first: a full disk leaves the current file as it is
+                file.close()
+                self._files.append(following)
+            self._files[-1].add(message)
+        self._commit(last=False)
+        self._write_metadata()
 
     def close(self) -> None:
-        """Write the messages taken and end the bag."""
+        """End the bag."""
         try:
             if not self._failed:
                 self._commit(last=True)
@@ -185,25 +165,15 @@ class BagWriter:
             self._files[-1].close()
 
     def _commit(self, last: bool) -> None:
-        """Write the messages taken to the current file; the last time also a description of the bag."""
-        file, messages = self._files[-1], sorted(self._pending, key=lambda message: message[1])
-        self._pending, self._pending_size = [], 0
-        file.add(messages)
+        """Commit the current file; the last time also a description of the bag."""
         if last:
-            file.describe(self._describe(self._files))
+            self._files[-1].describe(self._describe(self._files))
         try:
-            file.commit()
+            self._files[-1].commit()
         except OSError:
             self._failed = True
             raise
-        self.count += len(messages)
-
-    def _split(self) -> None:
-        self._commit(last=True)
-        following = self._next_file(len(self._files))  # first: a full disk leaves the current file as it is
-        self._files[-1].close()
-        self._files.append(following)
-        self._write_metadata()
+        self.count = sum(file.counts.total() for file in self._files)
 
     def _next_file(self, number: int) -> McapFile:
         """Create a file, which starts with its description and all topics."""
@@ -220,33 +190,38 @@ class BagWriter:
 
     def _write_metadata(self) -> None:
         """Replace metadata.yaml in one step."""
-        draft = self.folder / f"{METADATA_FILE}.tmp"
+        draft = self.folder / "metadata.yaml.tmp"
         information = self._describe(self._files)
         try:
             draft.write_text(_as_yaml({"rosbag2_bagfile_information": information}), encoding="utf-8")
-            draft.replace(self.folder / METADATA_FILE)
+            draft.replace(self.folder / "metadata.yaml")
         except OSError:
             draft.unlink(missing_ok=True)
             raise
 
     def _describe(self, files: Sequence[McapFile]) -> dict[str, Any]:
         """Return rosbag2's information about a bag of these files."""
-        filled = [file for file in files if file.counts]
-        start = min((file.start for file in filled), default=0)
-        end = max((file.end for file in filled), default=start)
+
+        def facts(start: int, end: int, count: int) -> dict[str, Any]:
+            duration = {"nanoseconds": max(end - start, 0)}
+            starting_time = {"nanoseconds_since_epoch": start}
+            return {"starting_time": starting_time, "duration": duration, "message_count": count}
+
         return {
-            "version": METADATA_VERSION,
+            "version": 9,
             "storage_identifier": "mcap",
-            "duration": {"nanoseconds": end - start},
-            "starting_time": {"nanoseconds_since_epoch": start},
-            "message_count": sum(file.counts.total() for file in files),
+            **facts(
+                min((file.start for file in files if file.counts), default=0),
+                max(file.end for file in files),
+                sum(file.counts.total() for file in files),
+            ),
             "topics_with_message_count": [
                 {
                     "topic_metadata": {
                         "name": topic.name,
                         "type": topic.type,
-                        "serialization_format": SERIALIZATION_FORMAT,
-                        "offered_qos_profiles": [dict(profile) for profile in topic.qos_profiles],
+                        "serialization_format": "cdr",
+                        "offered_qos_profiles": topic.qos_profiles,
                         "type_description_hash": topic.type_hash,
                     },
                     "message_count": sum(file.counts[topic.name] for file in files),
@@ -255,20 +230,12 @@ class BagWriter:
             ],
             "compression_format": "",
             "compression_mode": "",
-            "relative_file_paths": [file.name for file in files],
-            "files": [
-                {
-                    "path": file.name,
-                    "starting_time": {"nanoseconds_since_epoch": file.start},
-                    "duration": {"nanoseconds": file.end - file.start},
-                    "message_count": file.counts.total(),
-                }
-                for file in files
-            ],
+            "relative_file_paths": [file.path.name for file in files],
+            "files": [{"path": file.path.name, **facts(file.start, file.end, file.counts.total())} for file in files],
             "custom_data": self._custom_data or None,
-            "ros_distro": DISTRIBUTION,
+            "ros_distro": "jazzy",  # of the wheels' messages
         }
 
 
-def _as_yaml(information: Mapping[str, Any]) -> str:
-    return yaml.dump(dict(information), Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
+def _as_yaml(content: Any) -> str:
+    return yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)

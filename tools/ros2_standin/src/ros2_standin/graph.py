@@ -5,8 +5,8 @@ the participant that was there first. Fast DDS sends one every 3 s by default, h
 
 Programs on one machine reach each other through shared memory, where Fast DDS queues 512 messages of all topics
 together: 85 ms at 6000 messages a second. A loaded machine keeps the receiving thread waiting for longer. Of 6000
-messages a second on two cores a recorder lost up to 3 % with that queue at a load of 10, and about 1 % with LONG_QUEUE
-at a load of 5 to 8.
+messages a second on two cores a recorder lost up to 3 % with that queue at a load of 10, and about 1 % with one of
+16384 at a load of 5 to 8.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import rclpy
 from rclpy.node import Node
@@ -24,28 +24,26 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
 from . import VerbError
 
+T = TypeVar("T")
 DISCOVERY_SECONDS = 5.0
 PUBLISHER_SECONDS = 1.0
 RESPONSE_SECONDS = 30.0
-LONG_QUEUE = 16384  # messages, for a recorder
 VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
 VARIABLES = (VARIABLE, "FASTDDS_DEFAULT_PROFILES_FILE")
-TRANSPORT = """
+PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
+<profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles">
   <transport_descriptors>
     <transport_descriptor>
       <transport_id>queue</transport_id>
       <type>SHM</type>
-      <port_queue_capacity>{queue}</port_queue_capacity>
+      <port_queue_capacity>16384</port_queue_capacity>
     </transport_descriptor>
-  </transport_descriptors>"""
-USED_TRANSPORT = """
+  </transport_descriptors>
+  <participant profile_name="ros2_standin" is_default_profile="true">
+    <rtps>
       <userTransports>
         <transport_id>queue</transport_id>
-      </userTransports>"""
-PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
-<profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles">{transport}
-  <participant profile_name="ros2_standin" is_default_profile="true">
-    <rtps>{used_transport}
+      </userTransports>
       <builtin>
         <discovery_config>
           <leaseAnnouncement>
@@ -61,34 +59,32 @@ PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
 
 
 @contextlib.contextmanager
-def _participant_profile(queue: int | None = None) -> Iterator[None]:
-    """Apply the settings to nodes created in this context, unless the user has set profiles."""
-    if any(variable in os.environ for variable in VARIABLES):
-        yield
-        return
-    transport, used = (TRANSPORT.format(queue=queue), USED_TRANSPORT) if queue else ("", "")
+def graph_node(name: str = "") -> Iterator[Node]:
+    """Make a node with `name`, or a unique one, and these settings, unless the user has set profiles."""
     with tempfile.NamedTemporaryFile("w", suffix=".xml", encoding="utf-8") as file:
-        file.write(PROFILE.format(transport=transport, used_transport=used))
+        file.write(PROFILE)
         file.flush()
-        os.environ[VARIABLE] = file.name
-        try:
-            yield
-        finally:
-            del os.environ[VARIABLE]
-
-
-@contextlib.contextmanager
-def graph_node(name: str = "", queue: int | None = None) -> Iterator[Node]:
-    """Make a node with `name`, or a unique one; `queue`: messages that shared memory holds for it (default: 512)."""
-    with _participant_profile(queue):
+        own = not any(variable in os.environ for variable in VARIABLES)
+        if own:
+            os.environ[VARIABLE] = file.name
         rclpy.init(args=[], signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
         name = name or f"ros2_standin_{os.getpid()}"
         node = rclpy.create_node(name, enable_rosout=False, start_parameter_services=False)
+        if own:
+            del os.environ[VARIABLE]
     try:
         yield node
     finally:
         node.destroy_node()
         rclpy.try_shutdown()
+
+
+def wait_for(node: Node, find: Callable[[], T], seconds: float = DISCOVERY_SECONDS) -> T:
+    """Return the first true result of `find`, or the last one after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while not (found := find()) and time.monotonic() < deadline:
+        rclpy.spin_once(node, timeout_sec=0.05)
+    return found
 
 
 def wait_for_discovery(node: Node, quiet: float = 1.0) -> None:
@@ -105,22 +101,10 @@ def wait_for_discovery(node: Node, quiet: float = 1.0) -> None:
             known, changed = names, time.monotonic()
 
 
-def wait_for_node(node: Node, name: str) -> bool:
-    """Return whether a node with this absolute name is known within DISCOVERY_SECONDS."""
-    deadline = time.monotonic() + DISCOVERY_SECONDS
-    while not any(f"{space.rstrip('/')}/{known}" == name for known, space in node.get_node_names_and_namespaces()):
-        if time.monotonic() > deadline:
-            return False
-        rclpy.spin_once(node, timeout_sec=0.05)
-    return True
-
-
-def wait_for_publishers(node: Node, topic: str) -> list[QoSProfile]:
+def offered_profiles(node: Node, topic: str) -> list[QoSProfile]:
     """Return the profiles of a topic's publishers once there is one; an empty list after PUBLISHER_SECONDS."""
-    deadline = time.monotonic() + PUBLISHER_SECONDS
-    while not (infos := node.get_publishers_info_by_topic(topic)) and time.monotonic() < deadline:
-        rclpy.spin_once(node, timeout_sec=0.05)
-    return [info.qos_profile for info in infos]
+    found = wait_for(node, lambda: node.get_publishers_info_by_topic(topic), PUBLISHER_SECONDS)
+    return [info.qos_profile for info in found]
 
 
 def call_service(node: Node, service_class: Any, name: str, request: Any) -> Any:
@@ -140,7 +124,7 @@ def absolute(name: str) -> str:
     return name if name.startswith("/") else f"/{name}"
 
 
-def receiving_profile(offered: Sequence[QoSProfile], depth: int) -> QoSProfile:
+def receiving_profile(offered: Sequence[QoSProfile], depth: int = 10) -> QoSProfile:
     """Return a profile that receives from every publisher, latched messages included."""
     profile = QoSProfile(depth=depth, reliability=ReliabilityPolicy.BEST_EFFORT)
     if offered and all(other.reliability == ReliabilityPolicy.RELIABLE for other in offered):

@@ -1,32 +1,26 @@
-"""Types of messages and services: their classes, their values as YAML, their definitions and type hashes."""
+"""Types of messages and services by name, their values as YAML, their definitions and type hashes."""
 
 from __future__ import annotations
 
 import array
 import importlib
-import json
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import numpy as np
 import yaml
-from ament_index_python.packages import PackageNotFoundError, get_package_share_directory
 
 from . import VerbError
-
-SEPARATOR = "=" * 80
 
 
 def load_interface(name: str, kind: str) -> Any:
     """Return the class of `name`, for example geometry_msgs/msg/Twist; `kind` is "msg" or "srv"."""
     parts = name.split("/")
-    if len(parts) == 2:
-        parts.insert(1, kind)
-    if len(parts) != 3 or parts[1] != kind:
+    if len(parts) < 2 or parts[1:-1] not in ([], [kind]):
         raise VerbError(f"'{name}' is not a type: expected PACKAGE/{kind}/NAME")
     try:
-        return getattr(importlib.import_module(f"{parts[0]}.{kind}"), parts[2])
-    except (ImportError, AttributeError) as error:
+        return getattr(importlib.import_module(f"{parts[0]}.{kind}"), parts[-1])
+    except (ImportError, AttributeError, ValueError) as error:
         raise VerbError(f"type '{name}' is not installed: check its name") from error
 
 
@@ -58,44 +52,31 @@ def _set_fields(message: Any, values: Any) -> None:
     for name, value in values.items():
         if name not in types:
             raise VerbError(f"{name_of_type} has no field '{name}'; it has: {', '.join(types)}")
+        current = getattr(message, name)
+        if hasattr(current, "get_fields_and_field_types"):
+            _set_fields(current, value)
+            continue
+        decimal = "float" in types[name] or "double" in types[name]  # YAML reads 1 as an integer
         try:
-            setattr(message, name, _field_value(getattr(message, name), types[name], value))
+            setattr(message, name, np.asarray(value, np.float64).tolist() if decimal else value)
         except (AssertionError, TypeError, ValueError) as error:
             raise VerbError(f"field '{name}' of {name_of_type} cannot be {value!r}: it is a {types[name]}") from error
 
 
-def _field_value(current: Any, type_name: str, value: Any) -> Any:
-    if hasattr(current, "get_fields_and_field_types"):
-        _set_fields(current, value)
-        return current
-    if type_name in ("float", "double"):
-        return float(value)
-    if isinstance(value, list) and any(kind in type_name for kind in ("float", "double")):
-        return [float(item) for item in value]
-    return value
+@cache
+def _known_types() -> Any:
+    from rosbags.typesys import Stores, get_typestore
+
+    return get_typestore(Stores.ROS2_JAZZY)
 
 
 def message_definition(name: str) -> tuple[str, str]:
     """Return the text and the hash (RIHS01_...) of a message such as sensor_msgs/msg/JointState.
 
-    The text has the message's fields, then the fields of every message in it. Both are empty if the package does not
-    install its definition.
+    The text has the message's fields, then the fields of every message in it. Both are empty for a message that the
+    distribution does not have.
     """
-    try:
-        described = json.loads(_installed(name, ".json"))
-        hashes = {entry["type_name"]: entry["hash_string"] for entry in described["type_hashes"]}
-        parts = [part["type_name"] for part in described["type_description_msg"]["referenced_type_descriptions"]]
-        sections = [_installed(name, ".msg")]
-        sections += [f"MSG: {part.replace('/msg/', '/')}\n{_installed(part, '.msg')}" for part in parts]
-    except OSError:
+    known = _known_types()
+    if name not in known.types:
         return "", ""
-    return f"{SEPARATOR}\n".join(f"{section.rstrip()}\n" for section in sections), hashes[name]
-
-
-def _installed(name: str, suffix: str) -> str:
-    package, kind, message = name.split("/")
-    try:
-        share = get_package_share_directory(package)
-    except PackageNotFoundError as error:
-        raise FileNotFoundError(f"package '{package}' is not installed") from error
-    return (Path(share) / kind / f"{message}{suffix}").read_text(encoding="utf-8")
+    return known.generate_msgdef(name, ros_version=2)[0], known.hash_rihs01(name)

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 from pathlib import Path
 from typing import Any
 
-from launch import LaunchContext, LaunchDescription, LaunchService
-from launch.actions import IncludeLaunchDescription, declared_arguments
-from launch.launch_description_sources import PythonLaunchDescriptionSource
-from launch_ros.packages import find_executable, find_prefix
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument
+from launch.launching import Launching
+from launch_ros import find_executable, find_prefix
 
 from . import VerbError, add_verb
 
 
 def _launch(arguments: argparse.Namespace) -> int:
     path, texts = _find_launch_file(arguments)
-    source = PythonLaunchDescriptionSource(str(path))
+    description = _load(path)
+    declared = {entity.name: entity for entity in description.entities if isinstance(entity, DeclareLaunchArgument)}
     if arguments.show_args:
-        _show(source.get_launch_description(LaunchContext()))
+        print("Arguments (pass arguments as '<name>:=<value>'):")
+        for found in declared.values():
+            print(f"\n    '{found.name}':\n        {found.description}")
+            if found.default_value is not None:
+                print(f"        (default: '{found.default_value}')")
         return 0
-    service = LaunchService()
-    values = list(map(_argument, texts))
-    service.include_launch_description(LaunchDescription([IncludeLaunchDescription(source, launch_arguments=values)]))
-    return service.run()
-
-
-def _argument(text: str) -> tuple[str, str]:
-    name, separator, value = text.partition(":=")
-    if not name or not separator or not value:
-        raise VerbError(f"malformed launch argument '{text}': expected name:=value")
-    return name, value
+    values: dict[str, str] = {}
+    for text in texts:
+        name, _, value = text.partition(":=")
+        if not name or not value:
+            raise VerbError(f"malformed launch argument '{text}': expected name:=value")
+        if name not in declared:
+            known = ", ".join(declared) or "none"
+            raise VerbError(f"launch argument '{name}' is not declared by {path.name}, which takes: {known}")
+        values[name] = value
+    return Launching(description, values).run()
 
 
 def _find_launch_file(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
@@ -46,15 +51,18 @@ def _find_launch_file(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
     raise VerbError(f"package '{arguments.package}' has no launch file '{arguments.launch_file}'; it has: {known}")
 
 
-def _show(description: LaunchDescription) -> None:
-    print("Arguments (pass arguments as '<name>:=<value>'):")
-    declared = declared_arguments(description)
-    for found in declared:
-        print(f"\n    '{found.name}':\n        {found.description}")
-        if isinstance(found.default_value, str):
-            print(f"        (default: '{found.default_value}')")
-    if not declared:
-        print("\n  No arguments.")
+def _load(path: Path) -> LaunchDescription:
+    """Import a launch file and return its description."""
+    spec = importlib.util.spec_from_file_location("launch_file", path.resolve())
+    if spec is None or spec.loader is None:
+        raise VerbError(f"{path} is not a Python launch file: the stand-in reads no others")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+        description: LaunchDescription = module.generate_launch_description()
+    except Exception as error:
+        raise VerbError(f"launch file {path} cannot be used: {error}") from error
+    return description
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -71,7 +79,5 @@ def add_commands(commands: Any) -> None:
     verb.add_argument("launch_file", nargs="?", help="the launch file's name")
     verb.add_argument("launch_arguments", nargs="*", metavar="name:=value", help="arguments of the launch file")
 
-    verb = add_verb(commands, "run", _run, "Run an executable of a package.")
-    verb.add_argument("package", help="the package")
-    verb.add_argument("executable", help="its executable")
+    verb = add_verb(commands, "run", _run, "Run an executable of a package.", "package", "executable")
     verb.add_argument("argv", nargs=argparse.REMAINDER, help="the executable's arguments")

@@ -14,7 +14,6 @@ MODULES = {
     "run": "launch_verbs",
     "topic": "graph_verbs",
     "service": "graph_verbs",
-    "lifecycle": "graph_verbs",
     "param": "param_verbs",
     "bag": "bag_verbs",
 }
