@@ -2,8 +2,8 @@
 
     python tools/first_hour.py
 
-Run it in a shell after `. env.sh`. Robots are driven by keys in a pseudo-terminal and by the slider of the page in a
-headless Chromium. If a task fails, the others still run, and the exit code is 1.
+Run it in a shell after `. env.sh`. Keys are sent through a pseudo-terminal; of the monitor the page is loaded. If a
+task fails, the others still run, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,19 +24,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "src/fcnet_ros/test/sh
 from ros_harness import Process, own_domain
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "first_hour.md"
 WRITTEN = ROOT / "runs" / "first_hour"
 LIMIT = 600.0  # [s] for a command, and for an event of a robot
 WALKS = 8.0  # [s] for which a robot without commands is watched
-LAST_LINES = 30  # of the output of a failed command
-SLIDE = """
-const slider = document.getElementById("vx");
-window.sliding = setInterval(() => {
-  slider.value = 0.2 + 0.1 * Math.sin(performance.now() / 500);
-  slider.dispatchEvent(new Event("input"));
-}, 50);
-"""  # moves the slider "forward" to and fro
-DRIVEN = r"{} (takes over|is in control)"  # log of the controller about a source of commands
 
 
 class Failure(Exception):
@@ -45,7 +35,8 @@ class Failure(Exception):
 
 def tasks() -> dict[str, list[str]]:
     """Return the commands of every task, by its title."""
-    sections = [section.partition("\n") for section in re.split(r"(?m)^## ", PAGE.read_text(encoding="utf-8"))[1:]]
+    page = (ROOT / "docs" / "first_hour.md").read_text(encoding="utf-8")
+    sections = [section.partition("\n") for section in re.split(r"(?m)^## ", page)[1:]]
     found = {title: re.findall(r"(?m)^    (\S.*)$", text) for title, _, text in sections}
     return {title: commands for title, commands in found.items() if commands}
 
@@ -71,16 +62,11 @@ def by_keyboard(commands: list[str], domain: int) -> None:
     launched, keyboard = commands
     person, terminal = pty.openpty()
     with robot(launched, domain) as launch:
-        keys = subprocess.Popen(
-            keyboard.split(),
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            env=os.environ | {"ROS_DOMAIN_ID": str(domain)},
-        )
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
+        keys = subprocess.Popen(keyboard.split(), env=os.environ | {"ROS_DOMAIN_ID": str(domain)}, **streams)
         try:
             end = time.monotonic() + LIMIT
-            while not re.search(DRIVEN.format("keyboard"), launch.output):
+            while not re.search(r"keyboard (takes over|is in control)", launch.output):
                 if not launch.alive or time.monotonic() > end:
                     raise Failure(launch.output)
                 os.write(person, b"w")
@@ -94,21 +80,11 @@ def by_keyboard(commands: list[str], domain: int) -> None:
 
 
 def in_browser(commands: list[str], domain: int) -> None:
-    """Drive the robot by the page's slider "forward"."""
-    if not all(map(shutil.which, ("chromium", "chromedriver"))):
-        raise Failure("there is no chromium with its chromedriver (Debian: apt install chromium chromium-driver)")
-    sys.path.append(str(ROOT / "src/fcnet_core/test/shared"))
-    from browser import Browser, chromedriver
-
+    """Load the page of the monitor."""
     (launched,) = commands
-    with robot(f"{launched} monitor_port:=0", domain) as launch, tempfile.TemporaryDirectory() as folder:
+    with robot(f"{launched} monitor_port:=0", domain) as launch:
         address = launch.until_printed(r"open (http://\S+) in a browser", LIMIT)[1]
-        with chromedriver() as driver:
-            browser = Browser(driver, folder, phone=False)
-            browser.open(address)
-            browser.run(SLIDE)
-            launch.until_printed(DRIVEN.format("monitor"), LIMIT)
-            browser.close()
+        urllib.request.urlopen(address, timeout=LIMIT).close()  # OSError for an error status
 
 
 def why_it_stopped(commands: list[str], domain: int) -> None:
@@ -150,8 +126,8 @@ def main() -> int:
             try:
                 SPECIAL.get(title, one_after_the_other)(commands, domain)
                 how = "done"
-            except (Failure, AssertionError, TimeoutError, subprocess.TimeoutExpired) as error:
-                print(*str(error).splitlines()[-LAST_LINES:], sep="\n", file=sys.stderr)
+            except (Failure, AssertionError, OSError, subprocess.TimeoutExpired) as error:
+                print(*str(error).splitlines()[-30:], sep="\n", file=sys.stderr)
                 failed, how = failed + 1, "FAILED"
             print(f"{title:<30} {time.monotonic() - task_start:5.0f} s  {how}", flush=True)
     print(f"{'all':<30} {time.monotonic() - start:5.0f} s")

@@ -76,7 +76,9 @@ class RolloutWriter:
         self._synced = time.monotonic()
         host, _, port = (live or ":0").rpartition(":")
         self._listener = (host, int(port))
-        self._path, self._file = path, None if path is None else _new_file(path)
+        self._path, self._file = path, None  # type: Any, Any
+        if path is not None:  # closed by close()
+            self._file = open(str(path), "xb", buffering=0)  # noqa: PTH123, SIM115
         self._store(self._header)
         self._socket = None if live is None else socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         if self._socket is not None:
@@ -233,13 +235,6 @@ class GymRecorder:
         self._gym.refresh_actor_root_state_tensor(self._sim)
         dofs, root = _numbers(self._dof_state[self._dofs]), _numbers(self._root_state[self._actor])
         self._writer.write(dofs[:, 0], dofs[:, 1], root, action, target, command, first)
-
-
-def _new_file(path: str) -> Any:
-    try:
-        return open(str(path), "xb", buffering=0)  # noqa: PTH123 - closed by close()
-    except FileExistsError:
-        raise FileExistsError(f"there is already a recording {path}; choose another name") from None
 
 
 def _row(*parts: Numbers) -> np.ndarray:

@@ -91,7 +91,7 @@ def test_steps_and_episodes_are_counted_as_lerobot_does(exported) -> None:
     assert (np.flatnonzero(done) + 1).tolist() == np.cumsum(lengths).tolist()
     assert column["frame_index"].tolist() == [frame for length in lengths for frame in range(length)]
     assert episodes["dataset_to_index"].to_pylist() == np.cumsum(lengths).tolist()
-    begins = [(shard.first | (np.arange(shard.sequences[1]) == 0)).sum() for shard in data.shards]
+    begins = [(shard.first | (np.arange(shard.first.shape[1]) == 0)).sum() for shard in data.shards]
     assert np.bincount(episodes["data/file_index"].to_numpy()).tolist() == begins
 
 

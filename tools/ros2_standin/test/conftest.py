@@ -125,6 +125,7 @@ import sys
 from launch import LaunchDescription
 from launch.actions import *
 from launch.substitutions import *
+from launch_ros.actions import Node
 
 
 def python(code, **more):

@@ -12,20 +12,9 @@ for path in [following for option, following in zip(sys.argv, sys.argv[1:]) if o
     print("FILE", open(path).read().replace("\\n", " "))
 """
 
-LAUNCH_FILE = """
-from launch import LaunchDescription
-from launch_ros.actions import Node
-
-
-def generate_launch_description():
-    return LaunchDescription([
-        {entities}
-    ])
-"""
-
 
 @pytest.fixture
-def run_node(finish, tmp_path) -> Callable[..., tuple[int, str]]:
+def run_node(finish, launch_file, tmp_path) -> Callable[..., tuple[int, str]]:
     prefix = tmp_path / "install"
     index = prefix / "share/ament_index/resource_index/packages"
     index.mkdir(parents=True)
@@ -36,12 +25,7 @@ def run_node(finish, tmp_path) -> Callable[..., tuple[int, str]]:
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
 
-    def run(entities: str, *arguments: str) -> tuple[int, str]:
-        path = tmp_path / "node.launch.py"
-        path.write_text(LAUNCH_FILE.format(entities=entities))
-        return finish("launch", str(path), *arguments, AMENT_PREFIX_PATH=str(prefix))
-
-    return run
+    return lambda entities: finish("launch", launch_file(entities), AMENT_PREFIX_PATH=str(prefix))
 
 
 def node(more: str) -> str:

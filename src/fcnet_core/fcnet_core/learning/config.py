@@ -190,13 +190,13 @@ def folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:
     folders, weights = [], []
     for entry in data:
         folder, colon, weight = entry.rpartition(":")
-        if weight.startswith("/"):  # of hf://owner/name
-            colon = ""
+        if not colon or "/" in weight:  # as in hf://owner/name
+            folder, weight = entry, "1"
         try:
-            weights.append(float(weight) if colon else 1.0)
+            weights.append(float(weight))
         except ValueError as error:
             raise FcnetError(f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}") from error
-        folders.append(folder if colon else entry)
+        folders.append(folder)
         if not 1e-6 <= weights[-1] <= 1e6:
             raise FcnetError(f"data {entry!r}: the weight is {weight}, expected a number from 1e-6 to 1e6")
     if twice := [folder for folder, count in Counter(os.path.realpath(f) for f in folders).items() if count > 1]:

@@ -133,15 +133,9 @@ class Shard:
         return self.files["first"].map()
 
     @property
-    def sequences(self) -> tuple[int, int]:
-        """Number of sequences and of their steps (S, T)."""
-        count, steps = self.files["first"].shape
-        return count, steps
-
-    @property
     def steps(self) -> int:
         """Number of recorded control periods."""
-        return math.prod(self.sequences)
+        return math.prod(self.files["first"].shape)
 
 
 class DatasetWriter:
@@ -159,12 +153,19 @@ class DatasetWriter:
             raise FcnetError("a dataset must have the array `action`")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if (self.folder / "manifest.json").exists():
-                _refuse_other_recipe(self.folder, self._manifest)
-            else:
-                _write_manifest(self.folder, self._manifest)
+            if not (self.folder / "manifest.json").exists():
+                self._write_manifest(self._manifest)
         except OSError as error:
             raise FcnetError(f"data cannot be written to {folder}: {error.strerror}; choose another folder") from error
+        own, found = self._manifest, read_manifest(self.folder)
+        names = [name for name in (*IDENTITY, "interface") if getattr(found, name) != getattr(own, name)]
+        keys = found.description.keys() | own.description.keys()
+        names += sorted(key for key in keys if found.description.get(key) != own.description.get(key))
+        if names:
+            raise FcnetError(
+                f"{self.folder} already holds data made with another {', '.join(names)}; choose another folder, or"
+                " delete this one"
+            )
 
     def has(self, index: int) -> bool:
         """Return whether shard `index` is complete."""
@@ -192,7 +193,16 @@ class DatasetWriter:
             raise FcnetError(f"shard {index} of {self.folder} already exists; ask has() before recording it again")
         partial = self.folder / f".shard-{index:05d}.partial"
         try:
-            _write_folder(partial, given, job)
+            if partial.exists():  # an interrupted attempt
+                shutil.rmtree(partial)
+            partial.mkdir()
+            for name, array in given.items():  # np.save would hide that the disk is full
+                with (partial / f"{name}.npy").open("wb") as file:
+                    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+                    file.write(array.data)
+                    file.flush()
+                    os.fsync(file.fileno())
+            _write_json(partial / "job.json", job)
             partial.rename(self._shard(index))
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
@@ -210,7 +220,13 @@ class DatasetWriter:
     def describe(self, description: dict[str, Any]) -> None:
         """Rewrite the manifest with this description and the number of shards and steps, for validation."""
         facts = {**description, "shards": self.shards, "steps": self.steps}
-        _write_manifest(self.folder, msgspec.structs.replace(self._manifest, description=facts))
+        self._write_manifest(msgspec.structs.replace(self._manifest, description=facts))
+
+    def _write_manifest(self, manifest: Manifest) -> None:
+        facts = {"format_version": FORMAT_VERSION, **msgspec.to_builtins(manifest)}
+        if manifest.interface is None:
+            del facts["interface"]
+        _write_json(self.folder / "manifest.json", facts)
 
     def _shard(self, index: int) -> Path:
         return self.folder / f"shard-{index:05d}"
@@ -265,9 +281,32 @@ class Dataset:
 
     @cached_property
     def statistics(self) -> dict[str, ArrayStatistics]:
-        """Statistics of each float32 array, by name. Reads all data once."""
-        arrays = {name: spec.shape for name, spec in self.manifest.arrays.items() if spec.dtype == "float32"}
-        return {name: array_statistics(self.shards, name, shape) for name, shape in arrays.items()}
+        """Statistics of each float32 array, by name. Reads all data once, in chunks.
+
+        Raises FcnetError that names a file with a value that is not finite.
+        """
+        arrays = self.manifest.arrays.items()
+        return {name: self._statistics(name, spec.shape) for name, spec in arrays if spec.dtype == "float32"}
+
+    def _statistics(self, name: str, shape: tuple[int, ...]) -> ArrayStatistics:
+        size = math.prod(shape)
+        total, square = np.zeros(size), np.zeros(size)
+        lowest, highest = np.full(size, np.inf), np.full(size, -np.inf)
+        for shard in self.shards:
+            rows: npt.NDArray[Any] = shard.files[name].map().reshape(-1, size)
+            for start in range(0, len(rows), step := max(1, CHUNK // size)):
+                chunk = rows[start : start + step].astype(np.float64)
+                total += chunk.sum(0)
+                lowest, highest = np.minimum(lowest, chunk.min(0)), np.maximum(highest, chunk.max(0))
+                square += np.square(chunk, out=chunk).sum(0)
+            if not np.isfinite(total).all():
+                raise FcnetError(
+                    f"{shard.files[name].path} holds a value that is not finite; `fcnet dataset validate"
+                    f" {shard.path.parent}` says where, delete {shard.path} and make that shard again"
+                )
+        mean = total / self.steps
+        std = np.sqrt(np.maximum(square / self.steps - mean**2, 0.0))
+        return ArrayStatistics(*(values.reshape(shape) for values in (mean, std, lowest, highest)))
 
 
 def read_manifest(folder: str | Path) -> Manifest:
@@ -289,60 +328,8 @@ def read_manifest(folder: str | Path) -> Manifest:
         raise FcnetError(f"{path} is damaged ({error}); restore it from another copy, or collect again") from error
 
 
-def array_statistics(shards: Sequence[Shard], name: str, shape: tuple[int, ...]) -> ArrayStatistics:
-    """Return the statistics of an array, of this shape per step, over all shards. Reads it in chunks.
-
-    Raises FcnetError that names a file with a value that is not finite.
-    """
-    size, steps = int(np.prod(shape, dtype=int)), sum(shard.steps for shard in shards)
-    total, square = np.zeros(size), np.zeros(size)
-    lowest, highest = np.full(size, np.inf), np.full(size, -np.inf)
-    for shard in shards:
-        rows: npt.NDArray[Any] = shard.files[name].map().reshape(-1, size)
-        for start in range(0, len(rows), step := max(1, CHUNK // size)):
-            chunk = rows[start : start + step].astype(np.float64)
-            total += chunk.sum(0)
-            lowest, highest = np.minimum(lowest, chunk.min(0)), np.maximum(highest, chunk.max(0))
-            square += np.square(chunk, out=chunk).sum(0)
-        if not np.isfinite(total).all():
-            raise FcnetError(
-                f"{shard.files[name].path} holds a value that is not finite; `fcnet dataset validate"
-                f" {shard.path.parent}` says where, delete {shard.path} and make that shard again"
-            )
-    mean = total / steps
-    std = np.sqrt(np.maximum(square / steps - mean**2, 0.0))
-    return ArrayStatistics(*(values.reshape(shape) for values in (mean, std, lowest, highest)))
-
-
-def _refuse_other_recipe(folder: Path, own: Manifest) -> None:
-    if (found := read_manifest(folder)) == own:
-        return
-    names = [name for name in IDENTITY if getattr(found, name) != getattr(own, name)]
-    keys = found.description.keys() | own.description.keys()
-    names += sorted(key for key in keys if found.description.get(key) != own.description.get(key))
-    raise FcnetError(
-        f"{folder} already holds data made with another {', '.join(names)}; choose another folder, or delete this one"
-    )
-
-
-def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    facts = {"format_version": FORMAT_VERSION, **msgspec.to_builtins(manifest)}
-    if manifest.interface is None:
-        del facts["interface"]
-    write_whole(folder / "manifest.json", (json.dumps(facts, indent=1) + "\n").encode())
-
-
-def _write_folder(path: Path, arrays: dict[str, npt.NDArray[Any]], job: dict[str, Any]) -> None:
-    if path.exists():  # an interrupted attempt
-        shutil.rmtree(path)
-    path.mkdir()
-    for name, array in arrays.items():
-        with (path / f"{name}.npy").open("wb") as file:  # np.save would hide the reason when the disk is full
-            np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-            file.write(array.data)
-            file.flush()
-            os.fsync(file.fileno())
-    write_whole(path / "job.json", (json.dumps(job, indent=1) + "\n").encode())
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    write_whole(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def _check_shapes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -14,18 +13,18 @@ import torch
 from msgspec import structs
 from torch import nn
 
-from fcnet_core.arrays import Array, Floats, Single
+from fcnet_core.arrays import Array, ArraySpec, Floats, Single
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import TrainConfig, folders_and_weights, with_settings
-from fcnet_core.learning.dataset import Dataset, Shard
+from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import CropSampler
 from fcnet_core.learning.trainer import ALONE, Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, check_robot, fitting
 from fcnet_core.observation import JointTargets, PolicyInterface, vector_interface, velocity_interface
 from fcnet_core.observation.terms import Command
-from fcnet_core.policies import policy_type
+from fcnet_core.policies import PolicyConfig, policy_type
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
@@ -49,7 +48,7 @@ class Imitation:
         network_config = config.for_interface(self.interface, self.robot.legs if self.robot else {})
         config = self.config = with_settings(config, config=msgspec.to_builtins(network_config))
         spec, arrays = config.policy_config.observation_spec, data.manifest.arrays
-        _check_arrays(config, data)
+        _check_arrays(config.policy_config, data)
         if self.robot:
             config.policy_config.check_robot(self.interface, self.robot)
         statistics = processes.from_first(lambda: data.statistics)
@@ -70,17 +69,18 @@ class Imitation:
     def policy(self, command_line: str) -> PolicyModel:
         """Return the current policy, with a card that describes its training."""
         normalisation = self.trainer.normalisation
-        facts: dict[str, Any] = {
-            "window_policy": self.config.window_policy,
-            "observation_clip": normalisation.clip,
-            "training": self._summary(command_line),
-        }
-        kind, config = self.config.policy_type, self.config.policy_config
+        config = self.config.policy_config
         commands = structs.replace(self.interface.commands, envelope=self._envelope)
-        interface = fitting(structs.replace(self.interface, commands=commands), config)
-        card = PolicyCard(interface=interface, policy_type=kind, config=config, **facts)
+        card = PolicyCard(
+            interface=fitting(structs.replace(self.interface, commands=commands), config),
+            policy_type=self.config.policy_type,
+            config=config,
+            window_policy=self.config.window_policy,
+            observation_clip=normalisation.clip,
+            training=self._summary(command_line),
+        )
         weights = {name: weight.cpu().numpy().copy() for name, weight in self.trainer.network.state_dict().items()}
-        return PolicyModel(card, weights, dict(normalisation.scales), exported_step(self.config.policy_config))
+        return PolicyModel(card, weights, dict(normalisation.scales), exported_step(config))
 
     @cached_property
     def _envelope(self) -> Envelope | None:
@@ -122,12 +122,12 @@ class Imitation:
     def _check_init(self, init: PolicyModel) -> None:
         if self.robot is not None:
             check_robot(init, self.robot)
-        pairs = {
-            "policy type": (init.card.policy_type, self.config.policy_type),
-            "configuration": (init.card.config, self.config.policy_config),
-            "window policy": (init.card.window_policy, self.config.window_policy),
-        }
-        for name, (of_model, of_run) in pairs.items():
+        run, model = self.config, init.card
+        for name, of_model, of_run in (
+            ("policy type", model.policy_type, run.policy_type),
+            ("configuration", model.config, run.policy_config),
+            ("window policy", model.window_policy, run.window_policy),
+        ):
             if of_model != of_run:
                 raise FcnetError(
                     f"the model to start from has the {name} {of_model}, the training configuration {of_run}; make them"
@@ -155,37 +155,24 @@ def interface_of(data: Dataset, robot: Robot | None) -> PolicyInterface:
 
 def envelope_of(data: Dataset, robot: Robot) -> Envelope | None:
     """Return the command envelope of data, or None if they have no setpoints or too few."""
-    entries = setpoint_entries(interface_of(data, robot))
-    if "vx" not in entries:
-        return None
-    return Envelope.from_setpoints(_Setpoints(data.shards, entries), data.manifest.control_rate, robot.commands)
-
-
-def setpoint_entries(interface: PolicyInterface) -> dict[str, tuple[int, float]]:
-    """Return entry and scale of every setpoint in the observation that a user moves."""
-    found: dict[str, tuple[int, float]] = {}
+    interface = interface_of(data, robot)
+    found: dict[str, tuple[int, float]] = {}  # entry in the observation and scale of every setpoint that a user moves
     for term, entries in interface.placed_terms if interface.inputs.keys() == {"observation"} else ():
         if isinstance(term, Command):
             scales = np.broadcast_to(term.scale, len(entries)).tolist()
             found |= {name: (entry, scale) for name, entry, scale in zip(term.fields, entries, scales, strict=True)
                       if name in interface.commands.ranges}  # fmt: skip
-    return found
 
+    class Setpoints:  # (N, 9) shard by shard, read again in each pass
+        def __iter__(self) -> Iterator[Floats]:
+            for shard in data.shards:
+                setpoints = np.zeros((shard.steps, len(SETPOINT_FIELDS)))
+                observations = shard.observation.reshape(shard.steps, -1)
+                for name, (entry, scale) in found.items():
+                    setpoints[:, SETPOINT_FIELDS.index(name)] = observations[:, entry] / scale
+                yield setpoints
 
-@dataclass(frozen=True)
-class _Setpoints:
-    """The setpoints (N, 9) shard by shard, read again in each pass."""
-
-    shards: list[Shard]
-    entries: dict[str, tuple[int, float]]
-
-    def __iter__(self) -> Iterator[Floats]:
-        for shard in self.shards:
-            setpoints = np.zeros((shard.steps, len(SETPOINT_FIELDS)))
-            observations = shard.observation.reshape(shard.steps, -1)
-            for name, (entry, scale) in self.entries.items():
-                setpoints[:, SETPOINT_FIELDS.index(name)] = observations[:, entry] / scale
-            yield setpoints
+    return Envelope.from_setpoints(Setpoints(), data.manifest.control_rate, robot.commands) if "vx" in found else None
 
 
 def _robot(data: Dataset) -> Robot | None:
@@ -199,18 +186,16 @@ def _robot(data: Dataset) -> Robot | None:
     return robot
 
 
-def _check_arrays(config: TrainConfig, data: Dataset) -> None:
+def _check_arrays(config: PolicyConfig, data: Dataset) -> None:
     """Raise FcnetError if the data lack an array that the network reads, or have it in another shape or type."""
-    arrays, robot = data.manifest.arrays, data.manifest.joint_names
-    if robot and config.policy_config.action != len(robot):
-        action = config.policy_config.action
-        raise FcnetError(f"the network's action is {action}, but {data.folders[0]} has {len(robot)} joints")
-    expected = {name: (spec.shape, spec.dtype) for name, spec in config.policy_config.observation_spec.items()}
-    for name, kind in (expected | {"action": ((config.policy_config.action,), "float32")}).items():
-        found = (arrays[name].shape, arrays[name].dtype) if name in arrays else None
-        if found != kind:
-            has = f"{found[1]} of shape {found[0]}" if found else "no such array"
+    arrays, joints = data.manifest.arrays, len(data.manifest.joint_names)
+    if joints and config.action != joints:
+        raise FcnetError(f"the network's action is {config.action}, but {data.folders[0]} has {joints} joints")
+    for name, spec in {**config.observation_spec, "action": ArraySpec((config.action,))}.items():
+        found = arrays.get(name)
+        if found is None or (found.shape, found.dtype) != (spec.shape, spec.dtype):
+            has = f"{found.dtype} of shape {found.shape}" if found else "no such array"
             raise FcnetError(
-                f"the network's {name} is {kind[1]} of shape {kind[0]}, but {data.folders[0]} has {has};"
+                f"the network's {name} is {spec.dtype} of shape {spec.shape}, but {data.folders[0]} has {has};"
                 " change config, or take other data"
             )

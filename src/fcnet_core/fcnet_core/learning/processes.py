@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -69,9 +69,7 @@ class Processes:
 
     def parallel(self, network: nn.Module) -> nn.Module:
         """Return the network with gradients averaged over all processes, and the weights of rank 0."""
-        if self.count == 1:
-            return network
-        return DistributedDataParallel(network, gradient_as_bucket_view=True)
+        return DistributedDataParallel(network, gradient_as_bucket_view=True) if self.count > 1 else network
 
 
 @contextmanager
@@ -94,7 +92,10 @@ def joined() -> Iterator[Processes]:
     try:
         yield Processes(rank, count, int(os.environ.get("LOCAL_RANK", rank)))
     except Exception as error:  # of any kind: the others wait for a process that ends without notice
-        if not _is_first_to_end(store):
+        ended = 1
+        with suppress(RuntimeError):  # torchrun itself is gone, or its machine is
+            ended = store.add("ended", 1)
+        if ended > 1:
             raise SystemExit(1) from error
         if isinstance(error, dist.DistError) or "gloo" in str(error) or "NCCL" in str(error):
             raise FcnetError(
@@ -103,10 +104,3 @@ def joined() -> Iterator[Processes]:
             ) from error
         raise
     dist.destroy_process_group()
-
-
-def _is_first_to_end(store: Any) -> bool:
-    try:
-        return bool(store.add("ended", 1) == 1)
-    except RuntimeError:  # torchrun itself is gone, or its machine is
-        return True

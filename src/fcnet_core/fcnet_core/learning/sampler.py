@@ -53,7 +53,7 @@ class CropSampler:
         self._steps = {name: ((length, *spec.shape), np.dtype(spec.dtype)) for name, spec in specs.items()}
         folder_weight = dict(zip(data.folders, weights, strict=True))
         shard_weight = np.array([folder_weight[shard.path.parent] for shard in data.shards])
-        shapes = [shard.sequences for shard in data.shards]
+        shapes = [shard.first.shape for shard in data.shards]
         rows = [(s, q, 0, steps - length + 1) for s, (count, steps) in enumerate(shapes) for q in range(count)]
         sequences = np.array([row for row in rows if row[3] > 0], dtype=np.int64)
         if not len(sequences):

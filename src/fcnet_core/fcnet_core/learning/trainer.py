@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,7 +37,7 @@ AHEAD = 2  # batches that are read while the network computes
 CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
 ALONE = Processes()
 UNTURNED_NOISE = {"joint_position": SENSOR_NOISE["sin_joint_position"]}  # of joint angles as they are [rad]
-Tensors = tuple[Any, Tensor, Tensor]
+Tensors = tuple[dict[str, Tensor], Tensor, Tensor]
 
 
 def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
@@ -142,7 +142,13 @@ class Trainer:
             if validates:
                 progress.held_out_error, progress.held_out_step = self.validate(), progress.step
             if not math.isfinite(self._losses[-1] + (progress.held_out_error or 0.0)):
-                self._refuse_divergence(checkpoint)
+                if checkpoint and self._processes.rank == 0:  # a resumed run would diverge again, bit for bit
+                    checkpoint.unlink(missing_ok=True)
+                raise FcnetError(
+                    f"training diverged: at step {progress.step} the loss is {self._losses[-1]}, expected a finite"
+                    f" number; lower learning_rate ({config.learning_rate:g}) or gradient_clip"
+                    f" ({config.gradient_clip:g})"
+                )
             progress.seconds += time.perf_counter() - began
             if validates or progress.step % config.log_interval == 0:
                 progress.loss = float(np.mean(self._losses))
@@ -198,11 +204,14 @@ class Trainer:
 
     def save(self, path: Path) -> None:
         """Write a checkpoint, in all processes at once."""
+        generators = {"cpu": torch.get_rng_state()}  # for dropout
+        if self._device.type == "cuda":
+            generators["cuda"] = torch.cuda.get_rng_state(self._device)
         content = {
             "run": self._run(),
             "progress": asdict(self.progress),
             "losses": self._losses,
-            "generators": self._processes.gather(self._generators()),
+            "generators": self._processes.gather(generators),
             "network": self.network.state_dict(),
             "optimiser": self._optimiser.state_dict(),
         }
@@ -228,14 +237,7 @@ class Trainer:
         if "cuda" in generators:
             torch.cuda.set_rng_state(generators["cuda"], self._device)
 
-    def _generators(self) -> dict[str, Tensor]:
-        """Return the states of the random generators that dropout uses."""
-        states = {"cpu": torch.get_rng_state()}
-        if self._device.type == "cuda":
-            states["cuda"] = torch.cuda.get_rng_state(self._device)
-        return states
-
-    def _batch(self, step: int) -> Tensors:
+    def _batch(self, step: int) -> tuple[Any, Tensor, Tensor]:
         """Return this process's crops of an optimiser step; the next AHEAD batches are read in the background."""
         for number in range(step, min(step + 1 + AHEAD, self.progress.steps)):
             if number not in self._read:
@@ -255,33 +257,21 @@ class Trainer:
         return self._tensors(batch)
 
     def _tensors(self, batch: Batch) -> Tensors:
-        """Return the network's input (a tensor, or tensors by name), the target outputs, and the valid steps."""
+        """Return the network's inputs by name, the target outputs, and the valid steps."""
         inputs = {name: torch.from_numpy(self.normalisation.input(batch.arrays[name], name)) for name in self._seen}
         target = torch.from_numpy(self.normalisation.output(batch.arrays["action"]))
-        seen = next(iter(inputs.values())) if len(inputs) == 1 else inputs
-        return seen, target, torch.from_numpy(batch.valid)
+        return inputs, target, torch.from_numpy(batch.valid)
 
-    def _placed(self, tensors: Tensors) -> Tensors:
-        """Move the tensors to the device."""
-        seen, target, valid = tensors
-        if isinstance(seen, dict):
-            placed: Any = {name: tensor.to(self._device) for name, tensor in seen.items()}
-        else:
-            placed = seen.to(self._device)
-        return placed, target.to(self._device), valid.to(self._device)
+    def _placed(self, tensors: Tensors) -> tuple[Any, Tensor, Tensor]:
+        """Return tensors on the device, and a single input without its name, as the network takes it."""
+        inputs, target, valid = tensors
+        placed = {name: tensor.to(self._device) for name, tensor in inputs.items()}
+        seen = placed if len(placed) > 1 else next(iter(placed.values()))
+        return seen, target.to(self._device), valid.to(self._device)
 
     def _autocast(self) -> torch.autocast:
         """Compute matrix products in the configured precision; weights, optimiser and loss stay in float32."""
         return torch.autocast(self._device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16")
-
-    def _refuse_divergence(self, checkpoint: Path | None) -> NoReturn:
-        """Raise FcnetError. Remove the checkpoint, since a resumed run would diverge again, bit for bit."""
-        if checkpoint and self._processes.rank == 0:
-            checkpoint.unlink(missing_ok=True)
-        raise FcnetError(
-            f"training diverged: at step {self.progress.step} the loss is {self._losses[-1]}, expected a finite number;"
-            f" lower learning_rate ({self.config.learning_rate:g}) or gradient_clip ({self.config.gradient_clip:g})"
-        )
 
     def _run(self) -> str:
         """Return the settings and data sizes that a checkpoint must share with this run, as JSON."""
@@ -290,12 +280,8 @@ class Trainer:
             del settings[name]  # folders may have moved; the others do not change the result
         normalisation = {name: scale.tolist() for name, scale in self.normalisation.scales.items()}
         recorded = {"training": self.crops.training_steps, "held out": self.crops.held_out_steps}
-        facts = {
-            "normalisation": normalisation,
-            "recorded steps": recorded,
-            "number of processes": self._processes.count,
-        }
-        return json.dumps(settings | facts)
+        facts = {"normalisation": normalisation, "recorded steps": recorded}
+        return json.dumps(settings | facts | {"number of processes": self._processes.count})
 
 
 def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Tensor:

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import to_builtins
 
 from fcnet_core.bench.table import text_table
-from fcnet_core.runs.folder import Report, TrainingRun, read_run
+from fcnet_core.runs import Report, TrainingRun, read_run
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"

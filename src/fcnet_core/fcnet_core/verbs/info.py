@@ -47,14 +47,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(value: object) -> str:
-    """Format a setting of the network; a long list as its length."""
-    return f"of {len(value)}" if isinstance(value, tuple) and len(value) > LONGEST else str(value)
-
-
 def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
     card, at, memory = model.card, model.card.interface, model.card.config.memory_steps
-    sizes = ", ".join(f"{name} {_shown(value)}" for name, value in msgspec.structs.asdict(card.config).items())
+    settings = {
+        name: f"of {len(value)}" if isinstance(value, tuple) and len(value) > LONGEST else value
+        for name, value in msgspec.structs.asdict(card.config).items()
+    }
+    sizes = ", ".join(f"{name} {value}" for name, value in settings.items())
     facts = {
         "robot" if at.robot else "environment": at.name or "any",
         "network": f"{card.policy_type}: {sizes}",
@@ -87,7 +86,11 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
     if at.commands.envelope:
         lines += ["  command envelope: lowest and highest of the other fields at each vx, linear between"]
         lines += [f"  {line}" for line in at.commands.envelope.lines()]
-    return lines + (["  training", *_tree(card.training, indent="    ")] if card.training else [])
+    training = dict(card.training)
+    if "data" in training:  # --json shows the descriptions
+        folders = training["data"]
+        training["data"] = {one["folder"]: f"{one['steps']:,} steps, weight {one['weight']:g}" for one in folders}
+    return lines + (["  training", *_tree(training, indent="    ")] if training else [])
 
 
 def _section(section: msgspec.Struct, kind: str) -> str:
@@ -102,15 +105,8 @@ def _tree(facts: dict[str, Any], indent: str) -> list[str]:
     """Format nested facts, one a line."""
     lines: list[str] = []
     for name, value in facts.items():
-        if name == "data":
-            lines += [f"{indent}{name}", *(f"{indent}  {_folder(folder)}" for folder in value)]
-        elif isinstance(value, dict):
+        if isinstance(value, dict):
             lines += [f"{indent}{name}", *_tree(value, indent + "  ")]
         else:
             lines.append(f"{indent}{name}: {value}")
     return lines
-
-
-def _folder(facts: dict[str, Any]) -> str:
-    """Format a data folder in one line; --json shows its whole description."""
-    return f"{facts['folder']}: {facts['steps']:,} steps, weight {facts['weight']:g}"

@@ -28,8 +28,7 @@ from fcnet_core.learning.config import (
 )
 from fcnet_core.learning.dataset import read_manifest
 from fcnet_core.model_file import load_model
-from fcnet_core.runs.folder import RunFolder, check_place, new_run, unfinished_run
-from fcnet_core.runs.recorder import load_tracker, recording
+from fcnet_core.runs import RunFolder, check_place, load_tracker, new_run, recording, unfinished_run
 from fcnet_core.verbs import STDOUT, add_json, check_json
 
 if TYPE_CHECKING:
@@ -211,11 +210,8 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
 
 def _config(args: argparse.Namespace) -> TrainConfig:
     """Return the file's settings, replaced by those of the command line."""
-    changes: dict[str, Any] = {
-        name: getattr(args, name) for name in ("seed", "threads") if getattr(args, name) is not None
-    }
-    if args.data:
-        changes["data"] = args.data
+    given = {name: getattr(args, name) for name in ("seed", "threads", "data")}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if args.steps is not None or args.epochs is not None:
         changes |= {"steps": args.steps, "epochs": args.epochs}
     return with_settings(load_train_config(args.config), **changes)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from training_processes import TINY
 
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
@@ -59,16 +60,4 @@ def shared_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def tiny_config(tiny_data: Path) -> TrainConfig:
     """A run on it that takes a fraction of a second."""
-    return TrainConfig(
-        data=(str(tiny_data),),
-        config={"layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8},
-        crop=24,
-        batch=4,
-        steps=40,
-        learning_rate=0.01,
-        observation_noise={"joint_velocity": 0.1},
-        held_out_share=0.2,
-        log_interval=10,
-        validation_interval=20,
-        checkpoint_interval=20,
-    )
+    return TrainConfig(data=(str(tiny_data),), **TINY)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from training_processes import TINY
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import main
@@ -67,12 +68,6 @@ def test_a_behaviour_that_depends_on_the_past_is_learnt(
     assert reports[-1].held_out_error < (0.5 + share) * Dataset(run.data.folders).statistics["action"].std.mean()
 
 
-def test_the_same_seed_gives_the_same_policy_and_another_seed_another(tiny_config: TrainConfig) -> None:
-    one, same, other = (finished(Imitation(with_settings(tiny_config, seed=seed))) for seed in (3, 3, 4))
-    assert_equal(weights(one), weights(same))
-    assert not torch.equal(weights(one)["fc0.weight"], weights(other)["fc0.weight"])
-
-
 def with_dropout(run: Imitation) -> None:
     network: Any = run.trainer.network
     network.fc1 = torch.nn.Sequential(network.fc1, torch.nn.Dropout(0.3))
@@ -112,10 +107,10 @@ def test_an_interrupted_run_continues_bit_for_bit(
 @pytest.mark.parametrize(
     ("policy_type", "sizes"),
     [
-        ("fcnet", {"layers": 2, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8}),
+        ("fcnet", TINY["config"]),
         ("mlp", {"window": 4, "hidden": [32, 16]}),
         ("transformer", {"hidden": 16, "layers": 2, "heads": 2, "window": 8}),
-        ("retnet", {"layers": 1, "hidden": 16, "value_width": 32, "heads": 2, "ffn_width": 16, "window": 8}),
+        ("retnet", RETNET),
     ],
 )
 def test_products_in_bfloat16_learn_the_same_with_weights_in_float32(

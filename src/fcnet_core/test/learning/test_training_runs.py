@@ -14,8 +14,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import load_model
-from fcnet_core.runs.folder import RunFolder, new_run, read_run
-from fcnet_core.runs.recorder import Tracker, load_tracker, recording
+from fcnet_core.runs import RunFolder, Tracker, load_tracker, new_run, read_run, recording
 
 METRICS = "step,loss,learning_rate,held_out_error,seconds\n10,0.5,0.01,,1.0\n20,0.2,0.005,0.03,2.0\n"
 

@@ -1,4 +1,7 @@
-"""The processes of one training run, with the environment of torchrun; PyTorch is imported once for all of them."""
+"""Settings of a tiny training run, the comparison of its results, and its processes with torchrun's environment.
+
+PyTorch is imported once for all processes.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,32 @@ import socket
 import sys
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from fcnet_core.model_file import load_model
+
+TINY: dict[str, Any] = {  # a run that takes a fraction of a second
+    "config": {"layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8},
+    "crop": 24,
+    "batch": 4,
+    "steps": 40,
+    "learning_rate": 0.01,
+    "observation_noise": {"joint_velocity": 0.1},
+    "held_out_share": 0.2,
+    "log_interval": 10,
+    "validation_interval": 20,
+    "checkpoint_interval": 20,
+}
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["fcnet_core.learning.imitation", "torch._dynamo", "torch.utils.tensorboard"])
+
+
+def assert_same_policy(one: Path, two: Path) -> None:
+    tensors = load_model(two).tensors
+    for name, tensor in load_model(one).tensors.items():
+        np.testing.assert_array_equal(tensor, tensors[name], err_msg=name)
 
 
 def start_processes(folder: Path, *arguments: str, count: int = 2) -> list[BaseProcess]:

@@ -15,7 +15,7 @@ from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import Robot, load_robot
-from fcnet_core.runs.folder import RunFolder
+from fcnet_core.runs import RunFolder
 from fcnet_core.verbs import STDOUT, add_json, check_json
 from quadruped_sim.evaluation.results import (
     COLUMNS,

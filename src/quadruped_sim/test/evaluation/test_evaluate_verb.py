@@ -15,7 +15,7 @@ from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import load_model, save_model, shipped_model
 from fcnet_core.robot import load_robot
-from fcnet_core.runs.folder import RunFacts, RunFolder, read_run, write_facts, write_reports, write_settings
+from fcnet_core.runs import RunFacts, RunFolder, TrainingRun, read_run
 from quadruped_sim.evaluation.gait_quality import SUMS, quality
 from quadruped_sim.evaluation.results import (
     COLUMNS,
@@ -48,9 +48,8 @@ def test_expert_and_policy_stand_side_by_side_and_the_number_of_processes_change
     expert, folder, again = tmp_path / "expert.json", RunFolder(tmp_path / "run"), tmp_path / "again.json"
     folder.path.mkdir()
     policy.rename(folder.best)
-    write_facts(folder, RunFacts("aliengo", "fcnet", 5, 20, "fcnet train"))
-    write_settings(folder, TrainConfig(data=("data",), steps=20))
-    write_reports(folder, [])
+    facts = RunFacts("aliengo", "fcnet", 5, 20, "fcnet train")
+    folder.write(TrainingRun("run", facts, TrainConfig(data=("data",), steps=20), []))
     of_expert = ["evaluate", "--expert", *FEW, "--json", str(expert)]
     assert main(of_expert) == 0
     first = expert.read_bytes()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib
 import signal
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +23,7 @@ TAKE_INTERVAL = 0.02  # [s]; the middleware stamps the reception
 DISCOVERY_INTERVAL = 0.1  # [s]
 MOST_AT_ONCE = 1000  # messages of a topic
 RECORDING_DEPTH = 2000  # messages of a topic that may wait while the recorder is kept from running
-COMMON_PACKAGES = ("std_msgs", "geometry_msgs", "sensor_msgs", "trajectory_msgs")  # whose messages most robots have
+COMMON = ("std_msgs/msg/String", "geometry_msgs/msg/Twist", "sensor_msgs/msg/Imu")  # which most robots have
 WRITE_INTERVAL = 0.6  # [s]: with the time to write, a killed recorder has lost less than a second
 MOST_WAITING = 100 << 20  # bytes of messages that may wait for the disk
 SECOND = 1_000_000_000  # [ns]
@@ -100,9 +98,9 @@ class Recorder:
         self.overflowed = 0  # messages dropped because the disk is too slow
         self._node, self._log, self._writer = node, node.get_logger(), writer
         self._names, self._takes_all = names, takes_all
-        for package in COMMON_PACKAGES:  # 0.1 s each, which discovery takes anyway
-            with suppress(ImportError):
-                importlib.import_module(f"{package}.msg")
+        for kind in COMMON:  # 0.1 s each package, which discovery takes anyway
+            load_interface(kind, "msg")
+            message_definition(kind)
 
     def record(self, stops: list[int]) -> None:
         """Record until `stops` has an entry or the writer has failed."""

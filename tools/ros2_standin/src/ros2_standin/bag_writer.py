@@ -147,27 +147,29 @@ class BagWriter:
         for message in sorted(messages, key=lambda message: message[1]):
             file = self._files[-1]
             if self._max_duration and file.counts and message[1] - file.start > self._max_duration:
-                self._commit(last=True)
+                self._end_file()
                 following = self._next_file(len(self._files))  # first: a full disk leaves the current file as it is
                 file.close()
                 self._files.append(following)
             self._files[-1].add(message)
-        self._commit(last=False)
+        self._commit()
         self._write_metadata()
 
     def close(self) -> None:
         """End the bag."""
         try:
             if not self._failed:
-                self._commit(last=True)
+                self._end_file()
                 self._write_metadata()
         finally:
             self._files[-1].close()
 
-    def _commit(self, last: bool) -> None:
-        """Commit the current file; the last time also a description of the bag."""
-        if last:
-            self._files[-1].describe(self._describe(self._files))
+    def _end_file(self) -> None:
+        """Commit the current file for the last time, with a description of the bag."""
+        self._files[-1].describe(self._describe(self._files))
+        self._commit()
+
+    def _commit(self) -> None:
         try:
             self._files[-1].commit()
         except OSError:

@@ -102,6 +102,8 @@ def _hz(arguments: argparse.Namespace) -> int:
 
 
 def _publish(arguments: argparse.Namespace) -> int:
+    if not 0.0 < arguments.rate < float("inf"):
+        raise VerbError(f"--rate is {arguments.rate}: expected a positive number")
     message = load_interface(arguments.message_type, "msg")()
     fill_message(message, arguments.values)
     with graph_node() as node:
@@ -141,17 +143,9 @@ def add_commands(commands: Any) -> None:
     add_verb(topic, "hz", _hz, "Print at which rate messages of a topic arrive.", "topic_name")
 
     publish = add_verb(topic, "pub", _publish, "Publish a message again and again.", "topic_name", "message_type")
-    publish.add_argument("-r", "--rate", type=positive, default=1.0, metavar="HZ", help="messages a second (1)")
+    publish.add_argument("-r", "--rate", type=float, default=1.0, metavar="HZ", help="messages a second (1)")
     call = add_verb(service, "call", _call, "Call a service and print its response.", "service_name", "service_type")
     for verb in (publish, call):
         verb.add_argument(
             "values", nargs="?", default="{}", help='the fields in YAML, for example "{linear: {x: 0.5}}"'
         )
-
-
-def positive(text: str) -> float:
-    """Return the finite number above zero that an argument of the command line is."""
-    value = float(text)
-    if not 0.0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
-    return value

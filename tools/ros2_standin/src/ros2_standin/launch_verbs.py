@@ -8,9 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from launch import LaunchDescription
+from launch import LaunchDescription, Launching
 from launch.actions import DeclareLaunchArgument
-from launch.launching import Launching
 from launch_ros import find_executable, find_prefix
 
 from . import VerbError, add_verb

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
 
 from rcl_interfaces.msg import Parameter, ParameterDescriptor, ParameterType
@@ -44,11 +43,9 @@ def _get(arguments: argparse.Namespace) -> int:
 def _set(arguments: argparse.Namespace) -> int:
     changed = Parameter(name=arguments.parameter_name, value=get_parameter_value(arguments.value))
     (result,) = _called(arguments.node_name, SetParameters, "set_parameters", parameters=[changed]).results
-    reason = f": {result.reason}" if result.reason else ""
     if not result.successful:
-        print(f"Setting parameter failed: {arguments.parameter_name}{reason}", file=sys.stderr)
-        return 1
-    print(f"Set parameter successful{reason}")
+        raise VerbError(f"Setting parameter failed: {arguments.parameter_name}: {result.reason}")
+    print("Set parameter successful" + (f": {result.reason}" if result.reason else ""))
     return 0
 
 

@@ -1,1 +1,0 @@
-"""Training runs: the folder of a run, its recorder, and trackers."""
