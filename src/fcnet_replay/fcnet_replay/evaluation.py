@@ -14,17 +14,8 @@ import numpy as np
 from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import check_robot, load_model, shipped_model
 from fcnet_core.robot import Robot
+from fcnet_replay import metrics
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.metrics import (
-    action_error,
-    body_motion,
-    command_tracking,
-    mode_times,
-    policy_difference,
-    smoothness,
-    timing,
-    velocities,
-)
 from fcnet_replay.policy_replay import PolicyReplay, replay_policy
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
@@ -91,14 +82,12 @@ def _figures(path: Path, run: Run, robot: Robot, replays: Sequence[PolicyReplay]
             "parameters": notes.parameters,
         },
         "problems": [problem.sentence for problem in run.problems],
-        "modes_s": mode_times(run),
-        "timing": timing(run),
-        "motion": body_motion(run, robot),
-        "tracking": command_tracking(*velocities(run)[1:]),
+        "modes_s": metrics.mode_times(run),
+        "timing": metrics.timing(run),
+        "motion": metrics.body_motion(run, robot),
+        "tracking": metrics.command_tracking(*metrics.velocities(run)[1:]),
         "policies": {replay.label: _policy(replay, notes.model_fingerprint) for replay in replays},
-        "differences": {
-            f"{replay.label}-{replays[0].label}": policy_difference(replays[0], replay) for replay in replays[1:]
-        },
+        "differences": {f"{one.label}-A": metrics.policy_difference(replays[0], one) for one in replays[1:]},
     }
 
 
@@ -111,9 +100,9 @@ def _policy(replay: PolicyReplay, recorded: str) -> dict[str, Any]:
         "basis": replay.basis,
         "steps_of_unknown_phase": replay.unknown_phase,
         "cold_starts": int(replay.cold.sum()),
-        "action_error_rad": action_error(replay),
-        "smoothness": smoothness(replay.action, replay.cold, replay.period),
-        "recorded_smoothness": smoothness(replay.recorded, replay.cold, replay.period),
+        "action_error_rad": metrics.action_error(replay),
+        "smoothness": metrics.smoothness(replay.action, replay.cold, replay.period),
+        "recorded_smoothness": metrics.smoothness(replay.recorded, replay.cold, replay.period),
     }
 
 

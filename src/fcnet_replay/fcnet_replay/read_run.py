@@ -18,23 +18,12 @@ from fcnet_core.errors import ReplayError
 from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.remote import Source, load_remote_map
+from fcnet_replay import run as records
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch, Problem
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 from fcnet_replay.recording_notes import RecordingNotes
-from fcnet_replay.run import (
-    NO_MODES,
-    NO_ODOMETRY,
-    NO_STEPS,
-    ImuRecord,
-    JointRecord,
-    ModeRecord,
-    OdometryRecord,
-    Run,
-    SetpointRecord,
-    StepRecord,
-    TargetRecord,
-)
+from fcnet_replay.run import Run
 from fcnet_replay.topic_map import MODES, OWN, SOURCES, TopicMap, TopicSource
 
 ENOUGH = 256 * 2**10  # [bytes] decoded at a time: they stay in the cache
@@ -86,26 +75,28 @@ def read_run(
             what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
             problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
     joints, sent = readers[names.JOINT_STATES.name].joints, found[names.JOINT_TRAJECTORY.name]
-    modes, steps = NO_MODES, NO_STEPS
+    modes, steps = records.NO_MODES, records.NO_STEPS
+    targets = records.TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints))))
     if mode := found["mode"]:
         order = np.argsort(mode["received"], kind="stable")
-        modes = ModeRecord(mode["received"][order], tuple(MODES[int(number)] for number in mode["mode"][order]))
+        modes = records.ModeRecord(mode["received"][order], tuple(MODES[int(number)] for number in mode["mode"][order]))
     if step := found["policy_step"]:
         stamps, setpoint, clock = np.split(step["step"], [len(SCALARS), SIZE - 2], axis=1)
         target, previous, joints_seen, imu_seen, cold = stamps.T
         walking = clock[:, 1] > 0.5
-        steps = StepRecord(target, previous, joints_seen, imu_seen, cold > 0.5, setpoint, clock[:, 0], walking)
+        steps = records.StepRecord(target, previous, joints_seen, imu_seen, cold > 0.5, setpoint, clock[:, 0], walking)
     if sent:  # without a known robot their order may be another
         column_of = {joint: column for column, joint in enumerate(readers[names.JOINT_TRAJECTORY.name].joints)}
         unknown = np.full((len(sent["position"]), 1), np.nan)
         sent["position"] = np.hstack([sent["position"], unknown])[:, [column_of.get(joint, -1) for joint in joints]]
+        targets = records.TargetRecord(**sent)
     return Run(
         joints,
-        JointRecord(**found[names.JOINT_STATES.name]),
-        ImuRecord(**found[names.IMU.name]),
-        TargetRecord(**sent) if sent else TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints)))),
-        SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
-        OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else NO_ODOMETRY,
+        records.JointRecord(**found[names.JOINT_STATES.name]),
+        records.ImuRecord(**found[names.IMU.name]),
+        targets,
+        records.SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
+        records.OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else records.NO_ODOMETRY,
         steps=steps,
         mode=modes,
         period=1.0 / notes.control_rate if notes.control_rate else None,
@@ -216,7 +207,7 @@ def _without(bag: Bag, topic: str, problems: list[Problem]) -> str:
 
 
 def _setpoints(
-    commanders: Sequence[Source], found: Found, mode: ModeRecord, notes: RecordingNotes
+    commanders: Sequence[Source], found: Found, mode: records.ModeRecord, notes: RecordingNotes
 ) -> tuple[Array, Array]:
     """Return SetpointRecord.changes, as the controller's CommandArbiter decides between the sources.
 

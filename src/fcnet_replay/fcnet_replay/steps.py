@@ -98,38 +98,27 @@ def extract_steps(run: Run, shaper: CommandShaper) -> Steps:
 def steps_over_states(run: Run, shaper: CommandShaper) -> Steps:
     """Return steps over all states of a run, for a policy with the period and commands of `shaper`.
 
-    Each period has a step with its newest usable state; each episode starts cold. The targets have the stamps of the
-    joint states; a target of the run with the same stamp is the recorded one.
+    Each period from the start of an episode has a step with its newest usable state; each episode starts cold.
+    The targets have the stamps of the joint states; a target of the run with the same stamp is the recorded one.
     """
-    joints, imu, first = _state_rows(run, shaper.clock.period)
-    time = run.joints.stamp[joints]
-    commands = _commands(run.setpoints.at(run.joints.received[joints]), first, shaper)
-    record = StepRecord(time, np.full(len(time), np.nan), time, run.imu.stamp[imu], first, *commands)
-    none, every = np.full(len(time), -1), np.ones(len(time), dtype=np.bool_)
-    target = same(run.targets.stamp, time)
-    return Steps("alone", record, joints, imu, target, none, np.zeros_like(none), every, every)
-
-
-def _state_rows(run: Run, period: float) -> tuple[Rows, Rows, Mask]:
-    """Return the rows of joints and imu (K,) that a controller with `period` [s] would use, and the starts of episodes,
-    from which cycles are counted.
-    """
-    time, imu = run.joints.stamp, newest(run.imu.stamp, run.joints.stamp)
+    period, time, imu = shaper.clock.period, run.joints.stamp, newest(run.imu.stamp, run.joints.stamp)
     seen = (run.joints.position, run.joints.velocity, run.imu.orientation[imu], run.imu.angular_velocity[imu])
     measured = np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in seen])
     later = time > np.maximum.accumulate(np.append(-np.inf, time[:-1]))
     rows = np.flatnonzero(measured & later & (imu >= 0) & (time - run.imu.stamp[imu] <= STALE))
-    if not len(rows):
-        return rows, rows, np.zeros(0, dtype=np.bool_)
     begins = np.diff(time[rows]) > STALE if run.starts is None else same(run.starts, time[rows[1:]]) >= 0
-    chosen, first = [], []
-    for part in np.split(rows, np.flatnonzero(begins) + 1):
+    chosen, first = [rows[:0]], [np.zeros(0, dtype=np.bool_)]
+    for part in np.split(rows, np.flatnonzero(begins) + 1) if len(rows) else ():
         since = time[part] - time[part[0]]
         cycles = period * np.arange(int(np.floor((since[-1] + SIMULTANEOUS) / period)) + 1)
         chosen.append(part[np.searchsorted(since, cycles + SIMULTANEOUS, side="right") - 1])
         first.append(np.arange(len(cycles)) == 0)
-    joints = np.concatenate(chosen)
-    return joints, imu[joints], np.concatenate(first)
+    joints, cold = np.concatenate(chosen), np.concatenate(first)
+    imu, time = imu[joints], time[joints]
+    commands = _commands(run.setpoints.at(run.joints.received[joints]), cold, shaper)
+    record = StepRecord(time, np.full(len(time), np.nan), time, run.imu.stamp[imu], cold, *commands)
+    none, every = np.full(len(time), -1), np.ones(len(time), dtype=np.bool_)
+    return Steps("alone", record, joints, imu, same(run.targets.stamp, time), none, np.zeros_like(none), every, every)
 
 
 def missing_before(steps: StepRecord, target: Rows, previous: Rows) -> Rows:

@@ -144,7 +144,7 @@ class Layout:
         self._at = self._fields = 0
         self._fix(len(LITTLE_ENDIAN))
         self._at = ENCAPSULATION
-        self._walk_message("", kind)
+        self._walk("", (Nodetype.NAME, kind))
 
     def shared_by(self, messages: Bytes) -> Mask:
         """Return which of the messages (N, length) have this structure."""
@@ -173,23 +173,20 @@ class Layout:
         )
         return places, message & fixed, fixed
 
-    def _walk_message(self, name: str, kind: str) -> None:
-        try:
-            fields = self._types[kind]
-        except KeyError:
-            raise ReplayError(f"the type {kind} is not known") from None
-        if name.count(".") > DEEPEST:
-            raise ReplayError("their type is nested too deeply")
-        for member, definition in fields[1]:
-            self._walk(f"{name}.{member}" if name else member, definition)
-
     def _walk(self, name: str, definition: Any) -> None:
         self._fields += 1
         if self._fields > MOST_FIELDS:
             raise ReplayError(f"they have more than {MOST_FIELDS} fields")
+        if name.count(".") > DEEPEST:
+            raise ReplayError("their type is nested too deeply")
         node, detail = definition
         if node is Nodetype.NAME:
-            self._walk_message(name, detail)
+            try:
+                _, members = self._types[detail]
+            except KeyError:
+                raise ReplayError(f"the type {detail} is not known") from None
+            for member, kind in members:
+                self._walk(f"{name}.{member}" if name else member, kind)
         elif node is Nodetype.BASE:
             self._walk_elements(name, definition, 1)
         else:

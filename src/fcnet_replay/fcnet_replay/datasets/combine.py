@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fcnet_core.arrays import Mask, Rows
+from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Shard
@@ -44,7 +44,12 @@ def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str,
     lengths = np.concatenate([np.diff(np.append(np.flatnonzero(first), first.size)) for first in begins])
     if len(lengths) < 2:
         raise FcnetError(f"{source} holds one episode only; collect more before splitting it")
-    drawn = np.split(_draw(lengths, validation, seed), np.cumsum([first.sum() for first in begins])[:-1])
+    order = np.random.default_rng([seed, 4]).permutation(len(lengths))
+    steps = np.cumsum(lengths[order])
+    count = int(np.argmin(np.abs(steps - validation * steps[-1]))) + 1
+    chosen_episodes = np.zeros(len(lengths), dtype=np.bool_)
+    chosen_episodes[order[: min(count, len(lengths) - 1)]] = True  # at least one, never all
+    drawn = np.split(chosen_episodes, np.cumsum([first.sum() for first in begins])[:-1])
     with new_folder(folder) as partial:
         halves = {half: DatasetWriter(partial / half, data.manifest) for half in ("train", "validation")}
         for shard, first, chosen in zip(data.shards, begins, drawn, strict=True):
@@ -59,16 +64,6 @@ def split(source: Path, folder: Path, validation: float, seed: int) -> dict[str,
 
 def _job(shard: Shard) -> dict[str, Any]:
     return {"from": f"{shard.path.parent.name}/{shard.path.name}", "job": shard.job}
-
-
-def _draw(lengths: Rows, share: float, seed: int) -> Mask:
-    """Return which episodes are for validation: at least one, never all."""
-    order = np.random.default_rng([seed, 4]).permutation(len(lengths))
-    steps = np.cumsum(lengths[order])
-    count = int(np.argmin(np.abs(steps - share * steps[-1]))) + 1
-    chosen = np.zeros(len(lengths), dtype=np.bool_)
-    chosen[order[: min(count, len(lengths) - 1)]] = True
-    return chosen
 
 
 def _copy(half: DatasetWriter, shard: Shard, first: Mask, chosen: Mask) -> None:

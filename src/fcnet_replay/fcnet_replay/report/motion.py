@@ -11,16 +11,7 @@ from fcnet_core.document.plots import Bars, Line, Plot
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS
 from fcnet_core.rotation import roll_pitch_yaw, tilt
-from fcnet_replay.metrics import (
-    AXES,
-    FULL,
-    body_motion,
-    command_tracking,
-    quantiles,
-    root_mean_square,
-    tracking_error,
-    velocities,
-)
+from fcnet_replay import metrics
 from fcnet_replay.report.playback import playback, rate
 from fcnet_replay.report.signals import GROUP, TIME, Signals, TimePlots, joint_title, number, numbers, spans_of
 
@@ -121,14 +112,14 @@ def _path(view: TimePlots) -> Iterator[str]:
 
 
 def _velocity(view: TimePlots) -> Iterator[str]:
-    stamp, commanded, measured = velocities(view.signals.run)
-    tracking = command_tracking(commanded, measured)
+    stamp, commanded, measured = metrics.velocities(view.signals.run)
+    tracking = metrics.command_tracking(commanded, measured)
     if tracking is None:
         yield text(f"How well commands were followed is not known: {NO_ODOM}.")
     else:
         rows = [
-            [f"{name} [{unit}]", number(tracking[axis]["rmse"], ".3f"), number(tracking[axis]["mean"], "+.3f")]
-            for axis, (name, unit) in zip(AXES, VELOCITIES.items(), strict=True)
+            [f"{name} [{unit}]", number(error["rmse"], ".3f"), number(error["mean"], "+.3f")]
+            for error, (name, unit) in zip(tracking.values(), VELOCITIES.items(), strict=True)
         ]
         yield table(["tracking error", "RMS", "mean"], rows)
     time = view.signals.at(stamp)
@@ -149,9 +140,9 @@ def _body(view: TimePlots) -> Iterator[str]:
         walking = signals.walking
         commanded_time = signals.joint_time[walking]
         commanded = run.setpoints.at(run.joints.received[walking])[:, 3:6]
-    rows, pairs = [["tilt [°]", *numbers(quantiles(leaning), QUANTILES, ".1f")]], []
+    rows, pairs = [["tilt [°]", *numbers(metrics.quantiles(leaning), QUANTILES, ".1f")]], []
     if signals.has_legs:
-        rows.append(["height [m]", *numbers(quantiles(signals.height), QUANTILES, ".3f")])
+        rows.append(["height [m]", *numbers(metrics.quantiles(signals.height), QUANTILES, ".3f")])
         height = robot.nominal_height + commanded[:, 0]
         pairs.append(("Height", "m", METRE, signals.joint_time, signals.height, height))
     yield table(["", *QUANTILES.values()], rows)
@@ -171,21 +162,24 @@ def _body(view: TimePlots) -> Iterator[str]:
 
 def _joints(view: TimePlots) -> Iterator[str]:
     signals, run, robot = view.signals, view.signals.run, view.signals.robot
-    error, torque = tracking_error(run), np.abs(run.joints.effort)
+    error, torque = metrics.tracking_error(run), np.abs(run.joints.effort)
     heads = ["joint", "tracking error, RMS [rad]"]
     rows = [
-        [joint_title(name), number(root_mean_square(error[:, joint]), ".3f")]
+        [joint_title(name), number(metrics.root_mean_square(error[:, joint]), ".3f")]
         for joint, name in enumerate(run.joint_names)
     ]
     if signals.has_torque:
         heads += ["torque, RMS [Nm]", "99 %", "largest", "limit", "time at limit"]
         for cells, values, limit in zip(rows, torque.T, robot.torque_limit.tolist(), strict=True):
-            cells += [number(root_mean_square(values), ".1f"), *numbers(quantiles(values), ("p99", "max"), ".1f")]
-            cells += [number(limit, ".1f"), number(float((values >= FULL * limit).mean()), ".1f", " %", 100.0)]
+            cells += [
+                number(metrics.root_mean_square(values), ".1f"),
+                *numbers(metrics.quantiles(values), ("p99", "max"), ".1f"),
+            ]
+            cells += [number(limit, ".1f"), number(float((values >= metrics.FULL * limit).mean()), ".1f", " %", 100.0)]
     else:
         yield text(f"Torque is not known: {NO_TORQUE}.")
     yield table(heads, rows)
-    share = number(body_motion(run, robot)["share_of_targets_at_position_limit"], ".1f", " %", 100.0)
+    share = number(metrics.body_motion(run, robot)["share_of_targets_at_position_limit"], ".1f", " %", 100.0)
     yield text(f"Share of the targets with a joint at its position limit: {share}.")
     position, target, effort = (
         signals.over_time(signals.joint_time, values)
@@ -208,7 +202,7 @@ def _power(view: TimePlots) -> Iterator[str]:
     if not signals.has_torque:
         yield text(f"Power is not known: {NO_TORQUE}.")
         return
-    cells = ["power [W]", number(float(np.nanmean(power)), ".0f"), *numbers(quantiles(power), QUANTILES, ".0f")]
+    cells = ["power [W]", number(float(np.nanmean(power)), ".0f"), *numbers(metrics.quantiles(power), QUANTILES, ".0f")]
     yield table(["", "mean", *QUANTILES.values()], [cells])
     lines = [view.line("power", signals.joint_time, power, MEASURED, WATT)]
     most = signals.robot.safety.max_power

@@ -25,9 +25,6 @@ UNNOTED = "not noted in the bag"
 DIFFERENCE = """At every step each policy saw what the controller saw, was given the target that was really sent before,
 and remembered what came before. Of the recorded policy the error stays below 1e-5 rad; of another one it says how
 differently it would act, not which is better."""
-SMOOTHNESS = """A walk moves at its two to three strides a second and the first few multiples of that; more is noise or
-shaking."""
-TIMING = "Gaps and latency beyond one control cycle disturb a walk."
 
 
 def page(evaluation: ReplayEvaluation) -> str:
@@ -36,7 +33,10 @@ def page(evaluation: ReplayEvaluation) -> str:
     view = TimePlots(signals, plots)
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"
     made = Page(f"Replay of {Path(figures['bag']).name}")
-    lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {_start_utc(signals)}. Policies: {policies}"
+    begin = "an unknown time"
+    if 0 <= signals.start < 4e9:
+        begin = datetime.fromtimestamp(signals.start, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+    lead = f"{figures['robot']}, {figures['duration_s']:.1f} s from {begin}. Policies: {policies}"
     verdict = (
         f'<li class="{finding.level}"><b>{LEVELS[finding.level]}</b><span>{escape(finding.sentence)}</span></li>'
         for finding in findings(evaluation)
@@ -49,7 +49,7 @@ def page(evaluation: ReplayEvaluation) -> str:
     sections.append(("Timing", list(_timing(evaluation, view))))
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
         sections.append(("Policy difference", list(_difference(evaluation, view))))
-    sections.append(("Recording", list(_recording(evaluation, signals))))
+    sections.append(("Recording", list(_recording(evaluation))))
     add_sections(made, sections)
     made.body.append("<footer>Made by fcnet replay.</footer>")
     add_scripts(made, plots)
@@ -78,7 +78,7 @@ def _timing(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
     ]
     heads = ["topic", "messages", "rate [Hz]", "gaps", "late", "out of order", "longest interval [ms]"]
     quantiles = numbers(figures["state_to_target_s"], QUANTILES, ".2f", scale=1e3)
-    yield text(TIMING)
+    yield text("Gaps and latency beyond one control cycle disturb a walk.")
     yield table([*heads, "delay, median [ms]", "delay, 99 % [ms]"], rows)
     if len(run.steps.target_stamp):
         yield table(["", *QUANTILES.values()], [["latency [ms]", *quantiles]])
@@ -118,10 +118,11 @@ def _difference(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
     first = evaluation.replays[0]
     targets = [("sent", first.time, first.recorded), *((r.label, r.time, r.action) for r in evaluation.replays)]
     shown = [(label, view.signals.over_time(view.signals.at(time), values)) for label, time, values in targets]
-    yield from view.of_joints(
-        160,
-        lambda joint: [Line(label, values[:, joint], colour, RADIAN) for colour, (label, values) in enumerate(shown)],
-    )
+
+    def lines(joint: int) -> list[Line]:
+        return [Line(label, values[:, joint], colour, RADIAN) for colour, (label, values) in enumerate(shown)]
+
+    yield from view.of_joints(160, lines)
 
 
 def _smoothness(evaluation: ReplayEvaluation) -> Iterator[str]:
@@ -133,25 +134,17 @@ def _smoothness(evaluation: ReplayEvaluation) -> Iterator[str]:
         for label, figures in measured.items()
     ]
     yield text("Smoothness of the targets", "h3")
-    yield text(SMOOTHNESS)
+    yield text("A walk moves at its two to three strides a second and their first multiples; more is noise or shaking.")
     yield table(["targets", "jerk, RMS [rad/s³]", f"above {HIGH_FREQUENCY:g} Hz"], rows)
 
 
-def _recording(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
+def _recording(evaluation: ReplayEvaluation) -> Iterator[str]:
     notes = evaluation.run.notes
     policy = notes.model_fingerprint[:16] + "…" if notes.model_fingerprint else UNNOTED
     facts = [
         ("bag", evaluation.figures["bag"]),
-        ("begins", _start_utc(signals)),
-        ("robot", evaluation.figures["robot"]),
         ("recorded policy", f"{notes.model} {policy}".strip()),
         ("revision of the suite", notes.git_revision or UNNOTED),
         ("modes", modes_text(evaluation.figures["modes_s"])),
     ]
     yield table([], facts)
-
-
-def _start_utc(signals: Signals) -> str:
-    if not 0 <= signals.start < 4e9:
-        return "an unknown time"
-    return datetime.fromtimestamp(signals.start, tz=timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
