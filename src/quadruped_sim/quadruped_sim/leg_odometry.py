@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
@@ -14,22 +12,13 @@ from fcnet_core.rotation import matrix_from_xyzw
 ON_GROUND = 0.015  # [m] a foot that is higher than the lowest by less stands on the ground
 
 
-@dataclass(frozen=True)
-class LegOdometry:
-    """Of N states: feet (N, 4, 3) [m] from the trunk's centre, along the axes of the world; which stand (N, 4); the
-    velocity (N, 3) of the trunk [m/s] in its own frame by which they stand still, on average.
-    """
-
-    feet: Array
-    contact: Mask
-    velocity: Array
-
-
 def leg_odometry(
     robot: Robot, orientation: Array, angular_velocity: Array, joint_position: Array, joint_velocity: Array
-) -> LegOdometry:
-    """Use orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] in the body frame; joints (N, K).
+) -> tuple[Array, Mask, Array]:
+    """Return, of N states: feet (N, 4, 3) [m] from the trunk's centre, along the axes of the world; which stand (N, 4);
+    the velocity (N, 3) of the trunk [m/s] in its own frame by which they stand still, on average.
 
+    Use orientation (N, 4) x, y, z, w; angular velocity (N, 3) [rad/s] in the body frame; joints (N, K).
     Raises FcnetError for a robot without legs of known lengths.
     """
     feet, jacobian = LegKinematics(robot).feet(joint_position[:, robot.leg_rows])
@@ -38,4 +27,4 @@ def leg_odometry(
     swept = (jacobian @ joint_velocity[:, robot.leg_rows][..., None])[..., 0]
     moving = swept + np.cross(angular_velocity[:, None], feet)
     velocity = -(moving * contact[..., None]).sum(axis=1) / contact.sum(axis=1, keepdims=True)
-    return LegOdometry(placed, contact, velocity)
+    return placed, contact, velocity

@@ -40,8 +40,8 @@ def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Ma
     """Return the states (K,) of all steps, over flat ground at z = 0, and the mask (K,) of velocities from odometry."""
     orientation, angular_velocity = run.imu.orientation[steps.imu], run.imu.angular_velocity[steps.imu]
     joint_position, joint_velocity = run.joints.position[steps.joints], run.joints.velocity[steps.joints]
-    legs = leg_odometry(robot, orientation, angular_velocity, joint_position, joint_velocity)
-    velocity, known = legs.velocity, np.zeros(len(steps), dtype=np.bool_)
+    feet, contact, velocity = leg_odometry(robot, orientation, angular_velocity, joint_position, joint_velocity)
+    known = np.zeros(len(steps), dtype=np.bool_)
     stamp, time = run.odometry.stamp, steps.record.joints_stamp
     if len(stamp):
         row = newest(stamp, time)
@@ -49,7 +49,7 @@ def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Ma
         known = (row >= 0) & (time - stamp[row] <= OLD) & (np.abs(measured) < 1e3).all(axis=1)
         velocity = np.where(known[:, None], measured, velocity)
     position = np.zeros((len(steps), 3))
-    position[:, 2] = robot.geometry.foot_radius - legs.feet[..., 2].min(axis=1)
+    position[:, 2] = robot.geometry.foot_radius - feet[..., 2].min(axis=1)
     state = BodyState(
         position=position,
         orientation=orientation,
@@ -57,7 +57,7 @@ def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Ma
         angular_velocity=angular_velocity,
         joint_position=joint_position,
         joint_velocity=joint_velocity,
-        contact=legs.contact,
+        contact=contact,
     )
     return state, known
 

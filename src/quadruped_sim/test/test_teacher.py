@@ -99,7 +99,7 @@ def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_we
     robot, seen = rollout.simulation.robot, seen_in(rollout)
     assert seen.shape == (3, 97) and seen.dtype == np.float32
     place = VELOCITY.teacher_interface(robot).spec["observation"].slices()["friction"]
-    np.testing.assert_allclose(seen[:, place][:, 0], rollout.simulation.drawn.friction, rtol=1e-6)
+    np.testing.assert_allclose(seen[:, place][:, 0], rollout.simulation.drawn["friction"], rtol=1e-6)
     critic = Privileged(VELOCITY, robot, 3, critic=True)
     known = critic.observe(privileged(rollout), rollout.shaper, rollout.limiter)
     assert known.shape == (3, 132)
@@ -120,7 +120,7 @@ def test_targets_are_as_the_encoders_count(rollout, teacher):
     expert, state, limiter = expert_of(rollout, teacher), rollout.observe().state, rollout.limiter
     wrong = np.full((3, 12), 0.05)
     before = expert.act(state, rollout.simulation)
-    rollout.simulation.drawn.joint_zero[:] += wrong
+    rollout.simulation.drawn["joint_zero"][:] += wrong
     limiter.last, limiter.previous = limiter.last + wrong, limiter.previous + wrong
     np.testing.assert_allclose(expert.act(state, rollout.simulation) - before, wrong, atol=1e-6)
 
@@ -148,7 +148,7 @@ def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
     group = group_of_four(1000.0)  # none grows old
     advice = group.robots.advise()
     group.step(advice)
-    sent = group.robots.rollout.limiter.last - group.robots.rollout.simulation.drawn.joint_zero
+    sent = group.robots.rollout.limiter.last - group.robots.rollout.simulation.drawn["joint_zero"]
     np.testing.assert_allclose(sent, np.clip(aliengo.stand_pose + ACTION_UNIT * advice, aliengo.lower, aliengo.upper))
 
 
@@ -156,7 +156,7 @@ def test_the_trots_actions_lead_to_the_trots_targets(aliengo):
 def pair(aliengo) -> Rollout:
     """A robot that turns and leans to the left, and its mirror image half a stride on."""
     rollout = Rollout(aliengo, 2, Flat(), TO_THE_LEFT, NOMINAL, seed=3)
-    rollout.simulation.drawn.com[:] = (0.01, 0.02, 0.03), (0.01, -0.02, 0.03)
+    rollout.simulation.drawn["com"][:] = (0.01, 0.02, 0.03), (0.01, -0.02, 0.03)
     shaper, lean = rollout.shaper, np.array([0.03, 0.02, 0.04])
     for setpoint in (shaper.requested, shaper.target, shaper.setpoint):
         setpoint[:, :6] = 0.1

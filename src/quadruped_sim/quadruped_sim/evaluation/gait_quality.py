@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
@@ -23,32 +22,6 @@ from quadruped_sim.physics.simulator import Samples
 CONTACT_FORCE = 1.0  # [N], as in legged_gym (Rudin et al., 2022)
 SATURATED = 0.99  # of what the motor can give
 SHORTEST_SWING = 0.06  # [s] a foot that is off the ground for less has bounced; a swing takes 0.13 and more
-
-Sums = npt.NDArray[np.void]  # (B,) of SUMS, by robot
-SUMS = np.dtype(
-    [
-        (name, np.float64)
-        for name in (
-            "samples",  # time steps
-            "torque_limited",  # of them with some joint at its largest torque
-            "speed_limited",  # of them with some joint at its torque-speed curve
-            "joints",  # over time steps
-            "joints_torque_limited",  # of them at their largest torque
-            "joints_speed_limited",
-            "walking",  # [s] in which the gait clock walks
-            "feet",  # over time steps of it
-            "foot_strides",
-            "touchdowns",
-            "contacts",  # feet on the ground, over time steps
-            "slip",  # [m/s] of them
-            "swings",
-            "clearance",  # [m] highest of each swing
-            "energy",  # [J]
-            "distance",  # [m]
-            "weight_distance",  # [J] weight x distance
-        )
-    ]
-)
 
 if TYPE_CHECKING:
     Figure = float
@@ -87,6 +60,15 @@ class GaitQuality(Struct, frozen=True):
                 force_setattr(self, name, np.nan)
 
 
+# What is summed for each robot: numerator and denominator of each figure. "speed", the trunk's, is for slip_share.
+FIGURES = (*(name for name in GaitQuality.__struct_fields__ if name != "slip_share"), "speed")
+
+
+def no_sums(batch: int) -> Array:
+    """Return the sums (B, len(FIGURES), 2) of robots of which nothing was counted."""
+    return np.zeros((batch, len(FIGURES), 2))
+
+
 class GaitRecorder:
     """Sums for one batch, control period by control period. The limits of a motor that is weak are lower, those of a
     strong one are the robot file's.
@@ -102,7 +84,7 @@ class GaitRecorder:
         self._contact = np.ones(feet, dtype=bool)  # at the last sample
         self._airborne: Array = np.zeros(feet)  # [s] since the foot has left the ground
         self._highest: Array = np.zeros(feet)  # [m] since then
-        self.sums: Sums = np.zeros(size, dtype=SUMS)
+        self.sums = no_sums(size)
 
     def record(self, samples: Samples, state: BodyState, stride_rate: Array, walking: Mask, counted: Mask) -> None:
         """Add a control period that began in `state`: what was recorded in it, see Simulator.step, the gait clock's
@@ -111,64 +93,51 @@ class GaitRecorder:
         self._add_motors(samples, counted)
         walks = counted & walking
         self._add_feet(samples, walks)
-        speed = np.hypot(state.linear_velocity[:, 0], state.linear_velocity[:, 1])
-        distance = np.where(walks, speed, 0.0) * self._period
-        power = np.maximum(samples["torque"] * samples["joint_rate"], 0.0).sum((0, 2))
-        self.sums["walking"] += walks * self._period
-        self.sums["foot_strides"] += np.where(walks, stride_rate, 0.0) * self._period * self._contact.shape[1]
-        self.sums["energy"] += np.where(walks, power, 0.0) * self._step
-        self.sums["distance"] += distance
-        self.sums["weight_distance"] += self._weight * distance
+        strides = stride_rate * self._period * self._contact.shape[1]
+        distance = np.hypot(state.linear_velocity[:, 0], state.linear_velocity[:, 1]) * self._period
+        energy = np.maximum(samples["torque"] * samples["joint_rate"], 0.0).sum((0, 2)) * self._step
+        self._add("touchdowns", walks, whole=strides)
+        self._add("speed", walks, distance, self._period)
+        self._add("cost_of_transport", walks, energy, self._weight * distance)
+
+    def _add(self, figure: str, counted: Mask, part: Array | float = 0.0, whole: Array | float = 0.0) -> None:
+        """Add (B,) to numerator and denominator of a figure, for the robots that are `counted` (B,)."""
+        sums = self.sums[:, FIGURES.index(figure)]
+        sums[:, 0] += np.where(counted, part, 0.0)
+        sums[:, 1] += np.where(counted, whole, 0.0)
 
     def _add_motors(self, samples: Samples, counted: Mask) -> None:
-        torque, velocity = samples["torque"], samples["joint_rate"]
-        at_most = SATURATED * self._torque_limit
-        lowest, highest = self._robot.torque_bounds(velocity)
+        torque = samples["torque"]
+        lowest, highest = self._robot.torque_bounds(samples["joint_rate"])
         strength = SATURATED * self._torque_limit / self._robot.torque_limit
-        at_limit = np.abs(torque) >= at_most
+        at_limit = np.abs(torque) >= SATURATED * self._torque_limit
         at_curve = (torque <= strength * lowest) | (torque >= strength * highest)
-        self.sums["samples"] += counted * len(torque)
-        self.sums["joints"] += counted * len(torque) * torque.shape[-1]
-        for name, limited in (("torque_limited", at_limit), ("speed_limited", at_curve)):
-            self.sums[name] += counted * limited.any(-1).sum(0)
-            self.sums[f"joints_{name}"] += counted * limited.sum((0, 2))
+        for figure, limited in (("torque_saturation", at_limit), ("speed_saturation", at_curve)):
+            self._add(figure, counted, limited.any(-1).sum(0), len(torque))
+            self._add(f"joint_{figure}", counted, limited.sum((0, 2)), torque[:, 0].size)
 
     def _add_feet(self, samples: Samples, walks: Mask) -> None:
         feet, velocity, spin = samples["foot_position"], samples["foot_velocity"], samples["foot_spin"]
         contact, radius = samples["foot_force"] > CONTACT_FORCE, self._radius
         slip = np.hypot(velocity[..., 0] - radius * spin[..., 1], velocity[..., 1] + radius * spin[..., 0])
         above = feet[..., 2] - radius - self._terrain.height(feet[..., 0], feet[..., 1])
-        self.sums["feet"] += walks * len(contact) * contact.shape[-1]
-        self.sums["contacts"] += walks * contact.sum((0, 2))
-        self.sums["slip"] += np.where(walks, (slip * contact).sum((0, 2)), 0.0)
+        contacts = contact.sum((0, 2))
+        self._add("duty", walks, contacts, contact[:, 0].size)
+        self._add("slip", walks, (slip * contact).sum((0, 2)), contacts)
         for now, height in zip(contact, above, strict=True):
             landed = now & ~self._contact
             swung = landed & (self._airborne >= SHORTEST_SWING)
-            self.sums["touchdowns"] += walks * landed.sum(1)
-            self.sums["swings"] += walks * swung.sum(1)
-            self.sums["clearance"] += np.where(swung & walks[:, None], self._highest, 0.0).sum(1)
+            self._add("touchdowns", walks, landed.sum(1))
+            self._add("clearance", walks, np.where(swung, self._highest, 0.0).sum(1), swung.sum(1))
             self._airborne = np.where(now, 0.0, self._airborne + self._step)
             self._highest = np.where(now, 0.0, np.maximum(self._highest, height))
             self._contact = now
 
 
-def quality(sums: Sums) -> GaitQuality:
-    """Return the figures of a scenario from the sums of its robots."""
-    total = {name: float(sums[name].sum()) for name in sums.dtype.names or ()}
-
-    def share(part: str, whole: str) -> float:
-        return total[part] / total[whole] if total[whole] else float("nan")
-
-    slip, speed = share("slip", "contacts"), share("distance", "walking")
-    return GaitQuality(
-        slip=slip,
-        slip_share=slip / speed if speed else float("nan"),
-        touchdowns=share("touchdowns", "foot_strides"),
-        clearance=share("clearance", "swings"),
-        duty=share("contacts", "feet"),
-        cost_of_transport=share("energy", "weight_distance"),
-        torque_saturation=share("torque_limited", "samples"),
-        joint_torque_saturation=share("joints_torque_limited", "joints"),
-        speed_saturation=share("speed_limited", "samples"),
-        joint_speed_saturation=share("joints_speed_limited", "joints"),
-    )
+def quality(sums: Array) -> GaitQuality:
+    """Return the figures of a scenario from the sums (B, len(FIGURES), 2) of its robots."""
+    parts, wholes = sums.sum(0).T.tolist()
+    ratios = [part / whole if whole else float("nan") for part, whole in zip(parts, wholes, strict=True)]
+    figures = dict(zip(FIGURES, ratios, strict=True))
+    speed = figures.pop("speed")
+    return GaitQuality(slip_share=figures["slip"] / speed if speed else float("nan"), **figures)

@@ -39,7 +39,7 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
     with simulation.damped(lying):
         # The targets are the joint positions, so that no earlier target takes effect afterwards.
         for _ in range(round(RESTING_TIME / simulation.period)):
-            rollout.send(simulation.state().joint_position + simulation.drawn.joint_zero)
+            rollout.send(simulation.state().joint_position + simulation.drawn["joint_zero"])
     robots = _states(simulation)
     controllers = {index: controller_of(robot, robots[index], period=simulation.period) for index in chosen}
     for controller in controllers.values():
@@ -66,6 +66,6 @@ def stand_up(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask:
 def _states(simulation: Simulation) -> list[RobotState]:
     """Return the true state of each robot, with joint angles as its encoders count them."""
     state = simulation.state()
-    counted = state.joint_position + simulation.drawn.joint_zero
+    counted = state.joint_position + simulation.drawn["joint_zero"]
     rows = zip(counted, state.joint_velocity, state.orientation, state.angular_velocity, strict=True)
     return [RobotState(*row) for row in rows]

@@ -117,28 +117,22 @@ def text_line(cells: list[str]) -> str:
     return " ".join(cell.ljust(width) for cell, width in zip(cells, COLUMNS.values(), strict=True)).rstrip()
 
 
-def comparable(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> list[str]:
-    """Return the scenarios that both were scored in with the same commands."""
-    return [name for name in policy if name in expert and name not in ALL_COMMANDS]
-
-
 def mean_return(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> float | None:
-    """Return the policy's mean return over the comparable scenarios / the expert's; None if the expert has none."""
-    common = comparable(policy, expert)
+    """Return the policy's mean return / the expert's, over the scenarios with the same commands for both that were
+    evaluated with both; None if the expert has none.
+    """
+    common = [name for name in policy if name in expert and name not in ALL_COMMANDS]
     of_expert = sum(expert[name].mean_return for name in common)
     return sum(policy[name].mean_return for name in common) / of_expert if of_expert else None
 
 
 def summary(policy: Mapping[str, Score], expert: Mapping[str, Score]) -> str:
-    """Return the mean return over all comparable scenarios as text; empty if there is none."""
+    """Return the mean return as text; empty if there is none."""
     ratio = mean_return(policy, expert)
     if ratio is None:
         return ""
-    left_out = [name for name in ALL_COMMANDS if name in policy and name in expert]
-    without = f" (without {' and '.join(left_out)}, where the expert is given wider commands)" if left_out else ""
     verdict = f"target {LOWEST_RETURN:.0%}: {'met' if ratio >= LOWEST_RETURN else 'missed'}"
-    count = len(comparable(policy, expert))
-    return f"Mean return over {count} scenarios{without}: {ratio:.1%} of the expert's ({verdict})."
+    return f"Mean return, without {' and '.join(ALL_COMMANDS)}: {ratio:.1%} of the expert's ({verdict})."
 
 
 GAIT_COLUMNS = {  # figure of GaitQuality -> its column and format

@@ -11,7 +11,7 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
 from fcnet_core.rotation import roll_pitch_yaw
-from quadruped_sim.evaluation.gait_quality import GaitRecorder, Sums
+from quadruped_sim.evaluation.gait_quality import GaitRecorder
 from quadruped_sim.evaluation.getting_up import get_up
 from quadruped_sim.evaluation.lying_start import stand_up
 from quadruped_sim.evaluation.scenarios import Scenario
@@ -66,7 +66,7 @@ class EpisodeRecorder:
         """Whether the last recorded period counts."""
         return len(self._upright) > self._unsettled
 
-    def episodes(self, fell: Mask, lying: Mask, gait: Sums) -> Episodes:
+    def episodes(self, fell: Mask, lying: Mask, gait: Array) -> Episodes:
         """Return the sums over all periods. `fell`, `lying` (B,): which robots fell, and which began lying; `gait`: the
         sums (B,) of a GaitRecorder.
         """

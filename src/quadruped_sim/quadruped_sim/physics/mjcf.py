@@ -220,6 +220,9 @@ def footprint(robot: Robot) -> tuple[float, float]:
     return robot.geometry.hip_x, robot.geometry.hip_y + robot.geometry.abduction
 
 
+FAR = 100.0  # [m] above the ground
+
+
 def _height(robot: Robot, joints: Array) -> float:
     """Return the height [m] of the free body over the lowest foot or, of a file's body, over the lowest of the shapes
     that touch the ground.
@@ -232,19 +235,8 @@ def _height(robot: Robot, joints: Array) -> float:
     for name, angle in zip(robot.joint_names, joints, strict=True):
         data.joint(prefix(robot) + name).qpos[:] = angle
     root = data.body(root_of(robot))
+    data.joint("root").qpos[2] = FAR / 2
     mujoco.mj_kinematics(model, data)
-    touching = (model.geom_bodyid > 0) & ((model.geom_contype | model.geom_conaffinity) > 0)
-    return float(root.xpos[2]) - min(_lowest(model, data, int(geom)) for geom in np.flatnonzero(touching))
-
-
-def _lowest(model: mujoco.MjModel, data: mujoco.MjData, geom: int) -> float:
-    """Return the height [m] of the lowest point of a shape, of its bounding box if it has no simple form."""
-    down, size = data.geom_xmat[geom].reshape(3, 3)[2], model.geom_size[geom]
-    match model.geom_type[geom]:
-        case mujoco.mjtGeom.mjGEOM_SPHERE:
-            reach = size[0]
-        case mujoco.mjtGeom.mjGEOM_CAPSULE:
-            reach = size[0] + size[1] * abs(down[2])
-        case _:
-            reach = np.abs(down) @ model.geom_aabb[geom, 3:]
-    return float(data.geom_xpos[geom, 2] + down @ model.geom_aabb[geom, :3] - reach)
+    touching = np.flatnonzero((model.geom_bodyid > 0) & ((model.geom_contype | model.geom_conaffinity) > 0)).tolist()
+    floor = model.geom("floor").id
+    return float(root.xpos[2]) - min(mujoco.mj_geomDistance(model, data, floor, geom, FAR, None) for geom in touching)

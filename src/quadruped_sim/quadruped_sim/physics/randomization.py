@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -69,7 +68,9 @@ class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 FACTORS = ("gain", "joint_friction", "joint_damping", "armature", "strength")
-RANGES = ("friction", "payload", "com", "joint_zero", "delay", "dropout", *FACTORS)
+DRAWN = ("friction", "payload", "com", *FACTORS, "joint_zero", "delay")  # in this order from the random numbers
+RANGES = (*DRAWN, "dropout")
+Draw = dict[str, Array]  # see `draw`
 OFF: dict[str, object] = {
     "payload": 0.0, "com": 0.0, "joint_zero": 0.0, "delay": 0.0, "dropout": 0.0, "jitter": 0.0,
     **dict.fromkeys(FACTORS, 1.0),
@@ -84,47 +85,27 @@ KIND = msgspec.convert(
 )
 
 
-@dataclass(frozen=True)
-class Draw:
-    """Samples of `batch` robots, see Randomization: arrays (B,), com (B, 3), gain and joint_zero (B, N)."""
-
-    friction: Array
-    payload: Array
-    com: Array
-    gain: Array
-    joint_friction: Array
-    joint_damping: Array
-    armature: Array
-    strength: Array
-    joint_zero: Array
-    delay: Array
-
-
 def draw(ranges: Randomization, batch: int, joints: int, rng: np.random.Generator) -> Draw:
-    """Sample a batch of robots with so many joints."""
+    """Sample a batch of robots with so many joints: arrays (B,) by name, com (B, 3), gain and joint_zero (B, N)."""
     sizes = {"com": (3,), "gain": (joints,), "joint_zero": (joints,)}
-    drawn: dict[str, Array] = {}
-    for name in Draw.__dataclass_fields__:
-        low, high = getattr(ranges, name)
-        drawn[name] = rng.uniform(low, high, (batch, *sizes.get(name, ())))
-    return Draw(**drawn)
+    return {name: rng.uniform(*getattr(ranges, name), (batch, *sizes.get(name, ()))) for name in DRAWN}
 
 
 def apply_draw(body: Body, nominal: mujoco.MjModel, drawn: Draw, index: int) -> None:
     """Make a body the robot `index` of a draw; its data are overwritten. nominal: the model of the robot files."""
     model, trunk = body.model, body.at.trunk
     everywhere = nominal.geom_priority == 0  # a patch keeps its own
-    model.geom_friction[everywhere, 0] = drawn.friction[index]
-    loaded = 1 + drawn.payload[index] / nominal.body_mass[trunk]
+    model.geom_friction[everywhere, 0] = drawn["friction"][index]
+    loaded = 1 + drawn["payload"][index] / nominal.body_mass[trunk]
     model.body_mass[trunk] = nominal.body_mass[trunk] * loaded
     model.body_inertia[trunk] = nominal.body_inertia[trunk] * loaded
-    model.body_ipos[trunk] = nominal.body_ipos[trunk] + drawn.com[index]
-    model.dof_frictionloss[:] = nominal.dof_frictionloss * drawn.joint_friction[index]
-    model.dof_damping[:] = nominal.dof_damping * drawn.joint_damping[index]
-    model.dof_armature[:] = nominal.dof_armature * drawn.armature[index]
-    strength = drawn.strength[index]
+    model.body_ipos[trunk] = nominal.body_ipos[trunk] + drawn["com"][index]
+    model.dof_frictionloss[:] = nominal.dof_frictionloss * drawn["joint_friction"][index]
+    model.dof_damping[:] = nominal.dof_damping * drawn["joint_damping"][index]
+    model.dof_armature[:] = nominal.dof_armature * drawn["armature"][index]
+    strength = drawn["strength"][index]
     for gain in (STIFFNESS, DAMPING):
-        model.actuator_gainprm[:, gain] = nominal.actuator_gainprm[:, gain] * strength * drawn.gain[index]
+        model.actuator_gainprm[:, gain] = nominal.actuator_gainprm[:, gain] * strength * drawn["gain"][index]
     model.actuator_gainprm[:, RESISTANCE] = nominal.actuator_gainprm[:, RESISTANCE] / strength
     model.actuator_forcerange[:] = nominal.actuator_forcerange * min(strength, 1.0)
     mujoco.mj_setConst(model, body.data)

@@ -17,7 +17,7 @@ from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, xyzw_from_w
 from quadruped_sim.physics.body import Body, Layout
 from quadruped_sim.physics.mjcf import build_model, folded_height, footprint, stand_height
 from quadruped_sim.physics.placement import Place, trunk_above
-from quadruped_sim.physics.randomization import NOMINAL, Draw, Randomization, apply_draw, draw
+from quadruped_sim.physics.randomization import NOMINAL, Randomization, apply_draw, draw
 from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
@@ -25,7 +25,7 @@ from quadruped_sim.physics.terrain import Terrain
 # controller's watchdog (max_tilt in the robot's file) acts earlier; A1-Walk terminates episodes as its authors did.
 FALLEN_HEIGHT = 0.36  # of the nominal height
 FALLEN_UPRIGHT = 0.5  # cosine of the tilt
-DRAWN = ("friction", "payload", "com", "strength", "delay")  # signals: what a robot drew
+SIGNALLED = ("friction", "payload", "com", "strength", "delay")  # signals: what a robot drew
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Simulation:
         self._layout = Layout(robot, self._nominal)
         self._stand_height = stand_height(robot)
         self.bodies = [Body(robot, copy.copy(self._nominal), self._layout) for _ in range(batch)]
-        self.drawn: Draw = draw(randomization, batch, len(robot.joints), self.rng)
+        self.drawn = draw(randomization, batch, len(robot.joints), self.rng)
         for index, body in enumerate(self.bodies):
             apply_draw(body, self._nominal, self.drawn, index)
         latest = self._time_steps(np.array(randomization.delay[1] + randomization.jitter))
@@ -87,7 +87,7 @@ class Simulation:
     @property
     def provides(self) -> frozenset[str]:
         """Names of the signals, see `signals`."""
-        return frozenset({*MEASURED, "position", "linear_velocity", "foot_contact", "base_height", *DRAWN})
+        return frozenset({*MEASURED, "position", "linear_velocity", "foot_contact", "base_height", *SIGNALLED})
 
     @property
     def time(self) -> Array:
@@ -107,8 +107,8 @@ class Simulation:
     def redraw(self, mask: Mask) -> None:
         """Sample the robots in `mask` (B,) again; reset them next."""
         fresh = draw(self.randomization, self.batch, len(self.robot.joints), self.rng)
-        for name in Draw.__dataclass_fields__:
-            getattr(self.drawn, name)[mask] = getattr(fresh, name)[mask]
+        for name, values in self.drawn.items():
+            values[mask] = fresh[name][mask]
         for index in np.flatnonzero(mask).tolist():
             apply_draw(self.bodies[index], self._nominal, self.drawn, index)
 
@@ -169,14 +169,14 @@ class Simulation:
         the one now, if it is known.
 
         position (B, 3) [m] in the world; linear_velocity (B, 3) [m/s] in the body frame; foot_contact (B, F) 0 or 1;
-        base_height (B, 1) [m] over the ground; and DRAWN.
+        base_height (B, 1) [m] over the ground; and SIGNALLED.
         """
         state = state or self.state()
         found = {name: self._signal(name, state) for name in names}
         if ideal:
             return found
         if "joint_position" in found:
-            found["joint_position"] = found["joint_position"] + self.drawn.joint_zero
+            found["joint_position"] = found["joint_position"] + self.drawn["joint_zero"]
         self._drop_out()
         if self._missing.any():
             missing = self._missing[:, None]
@@ -189,9 +189,9 @@ class Simulation:
         """Advance every active robot by one control period, see Simulator. Targets take effect after that robot's delay
         and this period's jitter; of targets that have arrived the newest counts. They are clipped to the joint limits.
         """
-        joints = np.clip(targets, self.robot.lower, self.robot.upper) - self.drawn.joint_zero
+        joints = np.clip(targets, self.robot.lower, self.robot.upper) - self.drawn["joint_zero"]
         self._queue = [joints, *self._queue[:-1]]
-        delay, jitter = self.drawn.delay, self.randomization.jitter
+        delay, jitter = self.drawn["delay"], self.randomization.jitter
         late = self._time_steps(delay + self.rng.uniform(0.0, jitter, self.batch) if jitter else delay)
         self._late = np.concatenate([late[None], self._late[:-1]])
         arrival = (self._late - self._age[:, None]).T.tolist()
@@ -240,7 +240,7 @@ class Simulation:
                 return state.contact.astype(np.float64)
             case "base_height":
                 return self._height(state)[:, None]
-        return getattr(self.drawn, name).reshape(self.batch, -1) if name in DRAWN else getattr(state, name)
+        return self.drawn[name].reshape(self.batch, -1) if name in SIGNALLED else getattr(state, name)
 
     def _height(self, state: BodyState) -> Array:
         """Return the height (B,) [m] of the trunks over the ground."""

@@ -76,7 +76,7 @@ class TaskRobots:
         period, started = (shaper.setpoint.copy(), shaper.clock.phase, shaper.clock.walking), simulation.time
         actions = np.where(moves[:, None], actions, 0.0)
         if self._privileged:
-            requested = self.robot.stand_pose + ACTION_UNIT * actions + simulation.drawn.joint_zero
+            requested = self.robot.stand_pose + ACTION_UNIT * actions + simulation.drawn["joint_zero"]
         else:
             requested = rollout.runner.decode(actions)
         requested = np.where(moves[:, None], requested, rollout.limiter.last)

@@ -36,7 +36,7 @@ class Privileged:
 
     def observe(self, seen: TrueState, shaper: CommandShaper, limiter: JointLimiter) -> Single:
         """Return the observations (B, n) for the robots' commands and the targets that were sent."""
-        zero = seen.simulation.drawn.joint_zero
+        zero = seen.simulation.drawn["joint_zero"]
         values = seen.simulation.signals(ideal=True, names=self._others, state=seen.state)
         values |= {name: signal(seen) for name, signal in self._signals.items()}
         sent = (limiter.last - zero, limiter.previous - zero)
@@ -78,4 +78,4 @@ class TeacherExpert:
         of_observation, of_action = self._mirrors
         seen = self._privileged.observe(TrueState(simulation, state), self._shaper, self._limiter)
         as_seen, as_mirrored = np.split(self._runner.act(np.concatenate([seen, mirrored(seen, of_observation)])), 2)
-        return (as_seen + mirrored(as_mirrored, of_action)) / 2 + simulation.drawn.joint_zero
+        return (as_seen + mirrored(as_mirrored, of_action)) / 2 + simulation.drawn["joint_zero"]

@@ -6,7 +6,6 @@ import json
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from huggingface_hub import ModelCard
 from msgspec import structs
@@ -16,7 +15,7 @@ from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import load_model, save_model, shipped_model
 from fcnet_core.robot import load_robot
 from fcnet_core.runs import RunFacts, RunFolder, TrainingRun, read_run
-from quadruped_sim.evaluation.gait_quality import SUMS, quality
+from quadruped_sim.evaluation.gait_quality import no_sums, quality
 from quadruped_sim.evaluation.results import (
     COLUMNS,
     MET,
@@ -58,7 +57,7 @@ def test_expert_and_policy_stand_side_by_side_and_the_number_of_processes_change
     assert main(["evaluate", str(folder.path), "--baseline", str(expert), *FEW]) == 1  # it stands still
     printed = capsys.readouterr()
     assert "fcnet: flat missed: vx" in printed.err
-    assert "stand " in printed.out and "0 of 2" in printed.out and "Mean return over 2 scenarios" in printed.out
+    assert "stand " in printed.out and "0 of 2" in printed.out and "Mean return" in printed.out
     table = (folder.path / "evaluation.md").read_text()
     assert {name: score.episodes for name, score in read_run(folder.path).evaluation.items()} == {"flat": 2, "stand": 2}
     rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| flat")]
@@ -79,7 +78,7 @@ def test_expert_and_policy_stand_side_by_side_and_the_number_of_processes_change
 
 def score(mean_return, falls=0):
     """Of three episodes in which nothing was measured."""
-    none, gait = (math.nan,) * 3, quality(np.zeros(3, dtype=SUMS))
+    none, gait = (math.nan,) * 3, quality(no_sums(3))
     return Score(3, falls, 2, falls and 2, none, none, math.nan, None, mean_return, 1.0, gait)
 
 
@@ -89,7 +88,7 @@ def test_mean_return_leaves_out_scenarios_of_all_commands_and_an_expert_that_ear
 
     policy, expert = scores(flat=9.0, corners=9.0, tilt=9.0), scores(flat=10.0, corners=1.0, random_5min=1.0)
     assert mean_return(policy, expert) == pytest.approx(0.9)
-    assert "over 1 scenarios (without corners" in summary(policy, expert) and "90.0%" in summary(policy, expert)
+    assert "90.0%" in summary(policy, expert)
     assert mean_return(scores(corners=1.0), expert) is None and summary(scores(corners=1.0), expert) == ""
     known = scenarios(load_robot("aliengo"))
     assert set(ALL_COMMANDS) < set(known)

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from fcnet_core.robot import SETPOINT_FIELDS
-from quadruped_sim.evaluation.gait_quality import SUMS
+from quadruped_sim.evaluation.gait_quality import no_sums
 from quadruped_sim.evaluation.scenarios import Limits, scenarios
 from quadruped_sim.evaluation.score import join, score_of, shortfalls, wilson_upper
 from quadruped_sim.evaluation.trial import BATCH, EpisodeRecorder, Trial, trials
@@ -24,7 +24,7 @@ def known(aliengo):
     return {name: replace(scenario, seconds=3.0) for name, scenario in scenarios(aliengo).items()}
 
 
-NO_GAIT = np.zeros(2, dtype=SUMS)
+NO_GAIT = no_sums(2)
 STOOD = np.zeros(2, dtype=bool)
 
 

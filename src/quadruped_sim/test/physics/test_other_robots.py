@@ -125,10 +125,10 @@ def test_joints_come_in_the_order_of_the_robot_file(tailed):
 
 def test_robots_of_a_file_are_drawn_pushed_and_seen_as_all_others(biped):
     simulation = Simulation(biped, 3, Rough(0.02), randomization=replace(TYPICAL, dropout=(0.0, 0.0)))
-    np.testing.assert_allclose(simulation.mass, 21.6 + simulation.drawn.payload)
+    np.testing.assert_allclose(simulation.mass, 21.6 + simulation.drawn["payload"])
     simulation.step(np.tile(biped.stand_pose, (3, 1)))
     seen, true = simulation.signals(), simulation.signals(ideal=True)
-    np.testing.assert_allclose(seen["joint_position"] - true["joint_position"], simulation.drawn.joint_zero)
+    np.testing.assert_allclose(seen["joint_position"] - true["joint_position"], simulation.drawn["joint_zero"])
     before = simulation.state().linear_velocity
     simulation.push(np.array([[0.5, 0.0, 0.0]] * 3))
     np.testing.assert_allclose(simulation.state().linear_velocity - before, [[0.5, 0.0, 0.0]] * 3)

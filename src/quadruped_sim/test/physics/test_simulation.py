@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from fcnet_core.observation import LAYOUT, SENSOR_NOISE, velocity_interface
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, stand_height
-from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Draw, Randomization, noise_levels, noisy
+from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Randomization, noise_levels, noisy
 from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.simulator import time_step
 from quadruped_sim.physics.terrain import Flat, Patch, Rough, Stairs
@@ -36,7 +36,7 @@ def test_joints_are_never_commanded_beyond_their_limits(robot):
     rng = np.random.default_rng(0)
     for _ in range(25):
         simulation.step(rng.normal(0, 10, (2, 12)))
-        counted = [body.data.ctrl for body in simulation.bodies] + simulation.drawn.joint_zero
+        counted = [body.data.ctrl for body in simulation.bodies] + simulation.drawn["joint_zero"]
         assert (counted >= robot.lower - 1e-9).all() and (counted <= robot.upper + 1e-9).all()
         torque = np.array([body.data.actuator_force for body in simulation.bodies])
         assert (np.abs(torque) <= robot.torque_limit + 1e-9).all()
@@ -141,23 +141,23 @@ def test_robots_are_drawn_from_the_ranges_and_are_simulated_as_drawn(aliengo):
     ranges = replace(TYPICAL, friction=(0.4, 0.8), payload=(1.0, 4.0), strength=(0.7, 0.9), com=(-0.05, 0.02))
     simulation = Simulation(aliengo, 40, Flat(), randomization=ranges)
     drawn, models = simulation.drawn, [body.model for body in simulation.bodies]
-    for name in Draw.__dataclass_fields__:
-        (low, high), values = getattr(ranges, name), getattr(drawn, name)
+    for name, values in drawn.items():
+        low, high = getattr(ranges, name)
         assert low <= values.min() < low + 0.2 * (high - low)
         assert high - 0.2 * (high - low) < values.max() <= high
     nominal = Simulation(aliengo, 1, Flat(), randomization=NOMINAL).bodies[0].model
     trunk = nominal.body("trunk").id
-    strength = drawn.strength[:, None]
+    strength = drawn["strength"][:, None]
     expected = {
-        "friction": ([model.geom_friction[0, 0] for model in models], drawn.friction),
-        "mass": ([model.body_subtreemass[0] for model in models], aliengo.mass + drawn.payload),
-        "com": ([model.body_ipos[trunk] - nominal.body_ipos[trunk] for model in models], drawn.com),
+        "friction": ([model.geom_friction[0, 0] for model in models], drawn["friction"]),
+        "mass": ([model.body_subtreemass[0] for model in models], aliengo.mass + drawn["payload"]),
+        "com": ([model.body_ipos[trunk] - nominal.body_ipos[trunk] for model in models], drawn["com"]),
         "torque": ([model.actuator_forcerange[:, 1] for model in models], aliengo.torque_limit * strength),
-        "kp": ([m.actuator_gainprm[:, STIFFNESS] for m in models], aliengo.gains.kp * strength * drawn.gain),
-        "kd": ([m.actuator_gainprm[:, DAMPING] for m in models], aliengo.gains.kd * strength * drawn.gain),
-        "armature": ([m.dof_armature[6:] for m in models], aliengo.armature * drawn.armature[:, None]),
-        "damping": ([m.dof_damping[6] for m in models], aliengo.motors["hip"].damping * drawn.joint_damping),
-        "loss": ([m.dof_frictionloss[6] for m in models], aliengo.motors["hip"].friction * drawn.joint_friction),
+        "kp": ([m.actuator_gainprm[:, STIFFNESS] for m in models], aliengo.gains.kp * strength * drawn["gain"]),
+        "kd": ([m.actuator_gainprm[:, DAMPING] for m in models], aliengo.gains.kd * strength * drawn["gain"]),
+        "armature": ([m.dof_armature[6:] for m in models], aliengo.armature * drawn["armature"][:, None]),
+        "damping": ([m.dof_damping[6] for m in models], aliengo.motors["hip"].damping * drawn["joint_damping"]),
+        "loss": ([m.dof_frictionloss[6] for m in models], aliengo.motors["hip"].friction * drawn["joint_friction"]),
     }
     for name, (found, wanted) in expected.items():
         np.testing.assert_allclose(found, wanted, atol=1e-12, err_msg=name)
@@ -167,12 +167,12 @@ def test_robots_are_drawn_from_the_ranges_and_are_simulated_as_drawn(aliengo):
 
 def test_only_the_robots_that_are_asked_for_are_drawn_anew(aliengo):
     simulation = Simulation(aliengo, 3, Flat(), randomization=TYPICAL)
-    before, mass = simulation.drawn.payload.copy(), simulation.mass
+    before, mass = simulation.drawn["payload"].copy(), simulation.mass
     mask = np.array([False, True, False])
     simulation.redraw(mask)
     simulation.reset(mask)
-    assert (simulation.drawn.payload != before).tolist() == mask.tolist()
-    np.testing.assert_allclose(simulation.mass - mass, simulation.drawn.payload - before, atol=1e-9)
+    assert (simulation.drawn["payload"] != before).tolist() == mask.tolist()
+    np.testing.assert_allclose(simulation.mass - mass, simulation.drawn["payload"] - before, atol=1e-9)
 
 
 def test_a_robot_stands_where_its_encoders_not_its_joints_are_at_the_target(aliengo):

@@ -72,9 +72,9 @@ def test_the_trunk_on_the_ground_ends_an_episode_and_feet_do_not(walk) -> None:
 def test_robots_draw_the_authors_randomisation(walk) -> None:
     ranges = TASK.randomization
     assert (ranges.payload, ranges.strength, ranges.delay, ranges.joint_zero) == ((1, 3), (0.9, 1.1), (0, 0), (0, 0))
-    before = walk.simulation.drawn.payload.copy()
+    before = walk.simulation.drawn["payload"].copy()
     walk.restart(np.ones(1, dtype=bool))
-    assert before[0] != walk.simulation.drawn.payload[0]
+    assert before[0] != walk.simulation.drawn["payload"][0]
 
 
 def test_robots_are_replaced_when_they_fall_or_grow_old_and_their_last_observation_is_returned() -> None:
