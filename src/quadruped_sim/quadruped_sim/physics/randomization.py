@@ -88,7 +88,11 @@ KIND = msgspec.convert(
 def draw(ranges: Randomization, batch: int, joints: int, rng: np.random.Generator) -> Draw:
     """Sample a batch of robots with so many joints: arrays (B,) by name, com (B, 3), gain and joint_zero (B, N)."""
     sizes = {"com": (3,), "gain": (joints,), "joint_zero": (joints,)}
-    return {name: rng.uniform(*getattr(ranges, name), (batch, *sizes.get(name, ()))) for name in DRAWN}
+    drawn: Draw = {}
+    for name in DRAWN:
+        low, high = getattr(ranges, name)
+        drawn[name] = rng.uniform(low, high, (batch, *sizes.get(name, ())))
+    return drawn
 
 
 def apply_draw(body: Body, nominal: mujoco.MjModel, drawn: Draw, index: int) -> None:
