@@ -64,10 +64,10 @@ attack: ## ten minutes of attacks on a walking ROBOT's programs, from outside
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/bridge/attacker.py $(if $(ROBOT),--robot $(ROBOT))
 
-soak: ## an hour of walking with recording and monitor, into docs/
+soak: ## an hour of walking with recording and monitor
 	@sh tools/setup.sh
 	@$(ENTER) && python benchmarks/bridge/soak.py $(if $(ROBOT),--robot $(ROBOT)) \
-		--params-file config/bridges/real_time.yaml --markdown docs/soak.md
+		--params-file config/bridges/real_time.yaml
 
 ## Make
 

@@ -26,12 +26,6 @@ TARGETS = {"deadline_misses": 0.0, "response_p50_ms": 1.5, "response_p99_ms": 4.
 QUANTILES = [f"{what}_{quantile}_ms" for what in ("wake", "step", "response") for quantile in ("p50", "p99", "max")]
 
 
-def thread_seconds(process: int) -> dict[int, float]:
-    """Return the CPU time [s] of each thread of a process by the thread's id."""
-    threads = Path(f"/proc/{process}/task").iterdir()
-    return {int(thread.name): 1e-9 * int((thread / "schedstat").read_text().split()[0]) for thread in threads}
-
-
 def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
     """Walk for `duration` [s] and return the figures."""
     command = ["ros2", "launch", "fcnet_controller", f"{robot}.launch.py", *([f"policy:={policy}"] if policy else [])]
@@ -43,15 +37,13 @@ def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
         if HealthKey.REAL_TIME_FACTOR in values:
             factors.append(float(values[HealthKey.REAL_TIME_FACTOR]))
 
-    with own_domain() as domain, Client(domain, "meter") as client, Process(command, domain, echo=sys.stdout) as launch:
+    with own_domain() as domain, Client(domain, "meter") as client, Process(command, domain, echo=sys.stdout):
         client.subscribe(DiagnosticArray, DIAGNOSTICS.name, take_factor, 10)
         client.node.create_subscription(
             JointTrajectory, JOINT_TRAJECTORY.name, lambda _content: arrivals.append(time.monotonic()), 10, raw=True
         )
         client.until_mode("walking")
         time.sleep(SETTLE)
-        (controller,) = [one for one, line in launch.survivors().items() if "fcnet_controller/controller" in line]
-        used, cycles = thread_seconds(controller), float(client.health["cycles"])
         missed_before = float(client.health["deadline_misses"])
         factors.clear()
         arrivals.clear()
@@ -59,8 +51,6 @@ def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
         times = np.array(arrivals)
         time.sleep(1.1)  # for the diagnostics of the last second
         health = dict(client.health)
-        used = {thread: seconds - used.get(thread, 0.0) for thread, seconds in thread_seconds(controller).items()}
-        cycles = float(health["cycles"]) - cycles
     gaps = 1e3 * np.diff(times)
     return {
         "duration_s": float(times[-1] - times[0]),
@@ -69,8 +59,6 @@ def measure(robot: str, policy: str, duration: float) -> dict[str, float]:
         "command_gap_p50_ms": float(np.quantile(gaps, 0.5)),
         "command_gap_p99_ms": float(np.quantile(gaps, 0.99)),
         "command_gap_max_ms": float(gaps.max()),
-        "controller_cpu_ms": 1e3 * sum(used.values()) / cycles,
-        "control_thread_cpu_ms": 1e3 * max(used.values()) / cycles,  # no other thread does as much
         "slowest_real_time_factor": min(factors),
         **{name: float(health[name]) for name in QUANTILES},
     }

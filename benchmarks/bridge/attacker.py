@@ -26,12 +26,10 @@ from attacks import ATTACKS, Attack
 from builtin_interfaces.msg import Time
 from fault_rig import FaultRig
 from rclpy.duration import Duration
-from rclpy.publisher import Publisher
 from ros_harness import Client
-from wire_oracle import Violation, WireOracle
+from wire_oracle import WireOracle
 
 from fcnet_core.robot import Robot, load_robot
-from fcnet_ros.topics import Topic
 
 MOST_GROWTH = 20.0  # [MB]
 SLACK, SLACK_OF_A_BUSY_COMPUTER = 0.1, 0.4  # [s] beyond a deadline
@@ -65,18 +63,6 @@ class Access:
         self.rng: np.random.Generator = rng
         self.client = Client(rig.domain, "attacker")
         self.node = self.client.node
-        self._publishers: dict[str, Publisher] = {}
-
-    def publisher(self, topic: Topic) -> Publisher:
-        """Return the publisher of a topic, the same one each time."""
-        if topic.name not in self._publishers:
-            self._publishers[topic.name] = topic.publisher(self.node)
-        return self._publishers[topic.name]
-
-    def forget(self, topic: Topic) -> None:
-        """Destroy the publisher, with its latched message."""
-        if publisher := self._publishers.pop(topic.name, None):
-            self.node.destroy_publisher(publisher)
 
     def stamp(self, age: float) -> Time:
         """Return the time of day `age` [s] ago."""
@@ -111,7 +97,7 @@ class Attacker:
         self.oracle = WireOracle(robot, slack=SLACK if strict else SLACK_OF_A_BUSY_COMPUTER)
         self._strict = strict
         self._memory: dict[int, float] = {}
-        self._violations: list[Violation] = []
+        self._violations: list[str] = []
         self._rng = np.random.default_rng(seed)
         self._stiff = False  # the last command
         self._closing = threading.Event()
@@ -170,7 +156,7 @@ class Attacker:
             outcome.violations += problem
         time.sleep(2 * MEASURE_PERIOD)
         found, self._violations = self._violations, []
-        outcome.violations += sorted({str(violation) for violation in found})
+        outcome.violations += sorted(set(found))
         outcome.violations += self._measure_memory()
         return outcome
 
@@ -192,7 +178,6 @@ class Attacker:
         return "RESTARTED", [problem]
 
     def _measure(self) -> None:
-        """Check the wire periodically until the end."""
         while not self._closing.wait(MEASURE_PERIOD):
             log = self.rig.board.take()
             self._stiff = bool(len(log.arrival)) and bool(log.stiff[-1].any())

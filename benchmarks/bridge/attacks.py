@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
-from geometry_msgs.msg import Pose, Twist
+from geometry_msgs.msg import Point, Pose, Quaternion, Twist, Vector3
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.serialization import serialize_message
@@ -53,9 +53,7 @@ Options = ParamSpec("Options")
 Result = TypeVar("Result")
 
 
-def chosen(
-    function: Callable[Concatenate[Access, Options], Result],
-) -> Callable[Options, Callable[[Access], Result]]:
+def chosen(function: Callable[Concatenate[Access, Options], Result]) -> Callable[Options, Callable[[Access], Result]]:
     """Bind the options of a function first: the decorated function takes them and returns a function of the access."""
 
     def choose(*values: Options.args, **options: Options.kwargs) -> Callable[[Access], Result]:
@@ -105,14 +103,16 @@ def off_pose(access: Access, offset: float, age: float = 0.0) -> JointTrajectory
 @chosen
 def publish(access: Access, topic: Topic, *messages: Any, duration: float = 0.3, period: float = CYCLE) -> None:
     """Publish the messages in turn for `duration` [s], each at least once; functions make theirs when it is sent."""
-    publisher, number, end = access.publisher(topic), 0, time.monotonic() + duration
-    time.sleep(0.1)  # for discovery
+    publisher = topic.publisher(access.node)
+    time.sleep(0.2)  # for discovery
+    number, end = 0, time.monotonic() + duration
     while number < len(messages) or time.monotonic() < end:
         message = messages[number % len(messages)]
         publisher.publish(message(access) if callable(message) else message)
         number += 1
         time.sleep(period)
     time.sleep(0.2)
+    access.node.destroy_publisher(publisher)
 
 
 def damaged(topic: Topic, message: Any, within: Callable[[Run], Run] = lambda run: run) -> Attack:
@@ -146,11 +146,10 @@ def uniform_gains(kp: float, kd: float) -> str:
 
 @chosen
 def offered(access: Access, offer: Run) -> None:
-    """Offer gains, then withdraw them and offer the controller's again: after unusable gains the bridge follows no
-    targets until it gets others.
+    """Offer gains, then the controller's again: after unusable gains the bridge follows no targets until it gets
+    others.
     """
     offer(access)
-    access.forget(JOINT_GAINS)
     access.rig.offer_gains()
 
 
@@ -163,21 +162,15 @@ def _states(access: Access, names: Sequence[str] = JOINTS, error: float = 0.0) -
 
 
 def _imu(x: float, w: float, rate: float = 0.0) -> Imu:
-    message = Imu()
-    message.orientation.x, message.orientation.w, message.angular_velocity.x = x, w, rate
-    return message
+    return Imu(orientation=Quaternion(x=x, w=w), angular_velocity=Vector3(x=rate))
 
 
-def _twist(*values: float) -> Twist:
-    message = Twist()
-    message.linear.x, message.linear.y, message.angular.z = values
-    return message
+def _twist(x: float, y: float, yaw: float) -> Twist:
+    return Twist(linear=Vector3(x=x, y=y), angular=Vector3(z=yaw))
 
 
 def _pose(z: float, x: float, w: float) -> Pose:
-    message = Pose()
-    message.position.z, message.orientation.x, message.orientation.w = z, x, w
-    return message
+    return Pose(position=Point(z=z), orientation=Quaternion(x=x, w=w))
 
 
 @chosen

@@ -91,7 +91,7 @@ class Wire:
         log = self._board.take()
         self.arrival = np.append(self.arrival, log.arrival)
         self.stiffness = np.append(self.stiffness, log.largest_stiffness)
-        self.broken |= {str(violation) for violation in self.oracle.check(log)}
+        self.broken.update(self.oracle.check(log))
 
     def damped_at(self, rig: FaultRig, mode: str, began: float) -> float | None:
         """Return when stiffness ended: for good before a trip was reported, or at all without a trip.
@@ -123,7 +123,6 @@ def run_cell(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
 
 
 def _measured(rig: FaultRig, case: FaultCase, mode: str) -> Cell:
-    """Start the fault, observe, end the fault, recover."""
     rig.events = Events()
     wire = Wire(rig)
     time.sleep(0.02)

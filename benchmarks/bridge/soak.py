@@ -31,22 +31,8 @@ FALLEN = 0.5  # cosine of the trunk's tilt
 MISSES = ("deadline_misses", "io_misses")  # counters of controller and bridge
 MOST_GROWTH = 5.0  # [MB]
 PRIORITY = 60  # SCHED_FIFO of the board, above the bridge's 40
-NAMES = {  # in command lines, the first that fits
-    "bag record": "recorder", "ros2 launch": "launch", "io_process": "I/O process", "mujoco_board": "simulated board",
-    "_bridge/bridge": "bridge", "fcnet_controller/controller": "controller", "monitor": "monitor",
-    "teleop_joy": "joystick",
-}  # fmt: skip
-PAGE = """# Soak
-
-`make soak` (benchmarks/bridge/soak.py): {robot} in MuJoCo behind its bridge (`backend:=desk`) walked for {walked:.0f} s
-after {warm_up:.0f} s of warm-up, driven by cmd_vel in wide curves, with recording ({recorded:.0f} MB) and monitor. The
-simulated board {board} SCHED_FIFO; the parameters of the programs were {parameters}. Load average of the {processors}
-processors at the end: {load:.1f}.
-
-{seen}
-
-{grown}
-"""
+# Parts of command lines that name a process, the first that fits.
+NAMES = ("bag record", "ros2 launch", "io_process", "mujoco_board", "_bridge/bridge", "controller", "monitor", "joy")
 
 
 def memory(launch: Process) -> dict[str, float]:
@@ -54,7 +40,7 @@ def memory(launch: Process) -> dict[str, float]:
     found: dict[str, float] = {}
     count: Counter[str] = Counter()
     for process, line in launch.survivors().items():
-        name = next((name for part, name in NAMES.items() if part in line), line.split("/")[-1][:40])
+        name = next((part for part in NAMES if part in line), line.split("/")[-1][:40])
         count[name] += 1
         try:
             text = Path(f"/proc/{process}/smaps_rollup").read_text()
@@ -76,8 +62,10 @@ def give_priority(launch: Process, part: str) -> bool:
     return True
 
 
-def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> tuple[str, bool]:
-    """Walk for `duration` [s] after a warm-up; return the page, and whether no fall, fault, exit or growth was seen."""
+def soak(robot: str, duration: float, folder: Path, params_file: Path | None) -> bool:
+    """Walk for `duration` [s] after a warm-up and print the figures; return whether no fall, fault, exit or growth was
+    seen.
+    """
     given = {"params_file": params_file} if params_file else {}
     command = launch_command(
         f"{robot}.launch.py", backend="desk", record="true", bag=folder / "bag", monitor="true", monitor_port=0, **given
@@ -118,31 +106,24 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
     exited, growth = first.keys() - last.keys(), {name: size - first.get(name, 0.0) for name, size in last.items()}
     fallen = min(upright) < FALLEN
     rows = [
+        ["walked after the warm-up [s]", f"{walked:.0f}"],
         ["fall", "yes" if fallen else "no"],
         ["fault", client.health.get("fault", "yes") if fault else "no"],
         ["cycles missed by a whole period, controller", misses[0]],
         ["cycles missed by a whole period, bridge", misses[1]],
         ["minimum rate over any 1 s at the wire [Hz]", f"{min(rates):.1f}"],
         ["processes that ended", ", ".join(sorted(exited)) or "0"],
+        ["recording [MB]", f"{sum(part.stat().st_size for part in (folder / 'bag').glob('*')) * 1e-6:.0f}"],
+        ["SCHED_FIFO of the board", "granted" if preferred else "refused"],
+        ["load average at the end", f"{os.getloadavg()[2]:.1f} of {os.cpu_count()} processors"],
     ]
     processes = [
         [name, f"{size:.1f}", f"{max(each.get(name, 0.0) for each in sizes):.1f}", f"{growth[name]:.1f}"]
         for name, size in sorted(last.items())
     ]
     columns = ["memory (proportional set size) [MB] of", "at the end", "max", "growth after the warm-up"]
-    page = PAGE.format(
-        robot=robot,
-        walked=walked,
-        warm_up=warm_up,
-        recorded=sum(part.stat().st_size for part in (folder / "bag").glob("*")) * 1e-6,
-        board="had" if preferred else "was refused",
-        parameters=f"those of {params_file}" if params_file else "the defaults",
-        load=os.getloadavg()[2],
-        processors=os.cpu_count(),
-        seen=table(["", "measured"], rows),
-        grown=table(columns, processes),
-    )
-    return page, not (fallen or fault or exited) and max(growth.values()) < MOST_GROWTH
+    print(f"{table([robot, 'measured'], rows)}\n\n{table(columns, processes)}")
+    return not (fallen or fault or exited) and max(growth.values()) < MOST_GROWTH
 
 
 def main() -> int:
@@ -151,14 +132,9 @@ def main() -> int:
     parser.add_argument("--robot", default="aliengo", help="aliengo or a1")
     parser.add_argument("--duration", type=float, default=3600.0, help="seconds after the warm-up")
     parser.add_argument("--params-file", type=Path, help="parameters of the bridge, such as its priority")
-    parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        page, good = soak(options.robot, options.duration, Path(folder), options.params_file)
-    print(page)
-    if options.markdown:
-        options.markdown.write_text(page)
-    return 0 if good else 1
+        return 0 if soak(options.robot, options.duration, Path(folder), options.params_file) else 1
 
 
 if __name__ == "__main__":

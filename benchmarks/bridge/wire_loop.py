@@ -18,7 +18,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 import numpy as np
 from board_process import BoardProcess
@@ -36,15 +35,9 @@ LONGEST_SILENCE = 0.1  # [s] on the wire while the joints are stiff
 SLACK = 0.05  # [s] that a busy computer may add to a deadline
 
 
-class Aims(NamedTuple):
-    """Least mean rate [Hz] and largest p99 of the period [ms] while walking; p50 of the latency at 50 Hz [ms]."""
-
-    rate: float
-    p99: float
-    latency: float = 15.0
-
-
-IDLE, LOADED = Aims(499.5, 3.0), Aims(499.0, 4.0)
+# Least mean rate [Hz] and largest p99 of the period [ms] while walking, without and with busy processes; largest p50 of
+# the latency at 50 Hz [ms].
+IDLE, LOADED, LATENCY = (499.5, 3.0), (499.0, 4.0), 15.0
 
 
 @contextmanager
@@ -146,20 +139,20 @@ def show(title: str, figures: dict[str, float]) -> None:
     print(title, *(f"  {name:<28} {value:>9.3f}" for name, value in figures.items()), sep="\n", flush=True)
 
 
-def run(robot: Robot, options: argparse.Namespace, aims: Aims | None) -> bool:
+def run(robot: Robot, options: argparse.Namespace, aims: tuple[float, float] | None) -> bool:
     """Measure once; return whether the aims are reached. Without aims only damping in time counts."""
     rate = measure_rate(robot, options.duration, options.params_file, options.busy)
-    aim = f"rate >= {aims.rate:g}, p99 < {aims.p99:g}" if aims else "damped in time"
+    aim = "rate >= {:g}, p99 < {:g}".format(*aims) if aims else "damped in time"
     load = f"load average {os.getloadavg()[0]:.1f}"
     show(f"commands on the wire over {options.duration:g} s of walking, {load} ({aim})", rate)
     good = not rate["stiff over 0.1 s of silence"] and not rate["unsafe commands"]
-    if aims is not None:
-        good = good and rate["command rate [Hz]"] >= aims.rate and rate["period p99 [ms]"] < aims.p99
+    if aims:
+        good = good and rate["command rate [Hz]"] >= aims[0] and rate["period p99 [ms]"] < aims[1]
     for control_rate in (50.0, 200.0) if options.nudges and not options.busy else ():
         latency = measure_latency(robot, control_rate, options.nudges, options.params_file)
         show(f"state on the wire to command on the wire at {control_rate:g} Hz", latency)
-        if aims is not None and control_rate == 50.0:  # with an aim of its own
-            good = good and latency["latency p50 [ms]"] < aims.latency and latency["responses"] == options.nudges
+        if control_rate == 50.0:
+            good = good and latency["latency p50 [ms]"] < LATENCY and latency["responses"] == options.nudges
     print("  reached" if good else "  MISSED", flush=True)
     return good
 

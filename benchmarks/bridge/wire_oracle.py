@@ -21,18 +21,6 @@ TORQUE_TOLERANCE = 1.02
 SILENCE = 0.1  # [s] after the targets, or a process, have ended, and then no stiffness
 
 
-@dataclass(frozen=True)
-class Violation:
-    """A command that breaks a rule: its time [s, time.monotonic], the rule, and by how much."""
-
-    time: float
-    name: str
-    detail: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.detail}"
-
-
 @dataclass
 class WireOracle:
     """Checks the log of a robot's board, piece by piece.
@@ -59,25 +47,25 @@ class WireOracle:
         """Allow stiffness from this time on."""
         self.soft = [(first, min(last, time)) for first, last in self.soft]
 
-    def check(self, log: WireLog) -> list[Violation]:
-        """Return the violations in one piece of the log, the worst command of each rule."""
-        found = [Violation(0.0, "undecodable", f"{kind}, {count} times") for kind, count in log.bad.items() if count]
+    def check(self, log: WireLog) -> list[str]:
+        """Return the violations in one piece of the log: each broken rule, and by how much."""
+        found = [f"undecodable: {kind}, {count} times" for kind, count in log.bad.items() if count]
         if not len(log.arrival):
             return found
         self.commands += len(log.arrival)
         checks = (self._bounds(log), self._changes(log), self._torques(log), self._forbidden(log))
         return found + [violation for check in checks for violation in check]
 
-    def _bounds(self, log: WireLog) -> Iterator[Violation]:
+    def _bounds(self, log: WireLog) -> Iterator[str]:
         safety = self.robot.safety
         outside = np.fmax(self.robot.lower - log.position, log.position - self.robot.upper)
-        yield from _worst(log, "outside limits", "rad", np.where(log.stiff, outside - FLOAT_TOLERANCE, -1.0))
-        yield from _worst(log, "stiffness above its limit", "Nm/rad", log.stiffness - safety.max_kp)
-        yield from _worst(log, "damping above its limit", "Nms/rad", log.damping - safety.max_kd)
-        yield from _worst(log, "feed-forward torque", "Nm", np.abs(log.torque))
-        yield from _worst(log, "stiff without damping", "Nm/rad", np.where(log.damping < STEP, log.stiffness, 0.0))
+        yield from _worst("outside limits", "rad", np.where(log.stiff, outside - FLOAT_TOLERANCE, -1.0))
+        yield from _worst("stiffness above its limit", "Nm/rad", log.stiffness - safety.max_kp)
+        yield from _worst("damping above its limit", "Nms/rad", log.damping - safety.max_kd)
+        yield from _worst("feed-forward torque", "Nm", np.abs(log.torque))
+        yield from _worst("stiff without damping", "Nm/rad", np.where(log.damping < STEP, log.stiffness, 0.0))
 
-    def _changes(self, log: WireLog) -> Iterator[Violation]:
+    def _changes(self, log: WireLog) -> Iterator[str]:
         """Steps of stiff joints, and how stiffness begins after a pause."""
         safety, arrival, stiffness = self.robot.safety, log.arrival, log.largest_stiffness
         last = self._last or (arrival[0] - PERIOD, log.position[0], log.stiff[0])  # what was before is not known
@@ -89,16 +77,16 @@ class WireOracle:
         both = stiff[1:] & stiff[:-1] & (gap < longest)[:, None]
         allowed = safety.max_target_rate * np.clip(gap, PERIOD, longest)[:, None] + FLOAT_TOLERANCE
         step = np.abs(np.diff(positions, axis=0))
-        yield from _worst(log, "position rate above its limit", "rad", np.where(both, step - allowed, -1.0))
+        yield from _worst("position rate above its limit", "rad", np.where(both, step - allowed, -1.0))
         is_stiff = np.asarray(stiff.any(axis=1))
         begins = is_stiff[1:] & (~is_stiff[:-1] | (gap > longest))
         began = np.maximum.accumulate(np.concatenate([[self._began], np.where(begins, arrival, -np.inf)]))[1:]
         share = np.minimum((arrival - began + LATE + self.slack / 2) / safety.soft_start, 1.0)
         excess = np.where(is_stiff[1:], stiffness - share * safety.max_kp, 0.0)
-        yield from _worst(log, "no soft start", "Nm/rad", excess[:, None])
+        yield from _worst("no soft start", "Nm/rad", excess[:, None])
         self._last, self._began = (float(arrival[-1]), log.position[-1], log.stiff[-1]), float(began[-1])
 
-    def _torques(self, log: WireLog) -> Iterator[Violation]:
+    def _torques(self, log: WireLog) -> Iterator[str]:
         """Requested torque, damping included, for the most favourable of the states that the bridge may know."""
         if not len(log.sensed) or not self.true_states:
             return
@@ -112,19 +100,16 @@ class WireOracle:
             asked = np.abs(log.stiffness * (log.position - position) - log.damping * velocity)
             excess = asked - np.fmax(damped, TORQUE_TOLERANCE * self.robot.torque_limit + STEP)
             least = np.where(known[:, None], np.fmin(least, excess), -1.0)
-        yield from _worst(log, "asked torque above its limit", "Nm", np.where(log.stiff, least, -1.0))
+        yield from _worst("asked torque above its limit", "Nm", np.where(log.stiff, least, -1.0))
 
-    def _forbidden(self, log: WireLog) -> Iterator[Violation]:
+    def _forbidden(self, log: WireLog) -> Iterator[str]:
         for first, last in self.soft:
             wrong = (log.arrival > first) & (log.arrival < last)
-            yield from _worst(log, "stiff without targets", "Nm/rad", (wrong * log.largest_stiffness)[:, None])
+            yield from _worst("stiff without targets", "Nm/rad", (wrong * log.largest_stiffness)[:, None])
 
 
-def _worst(log: WireLog, name: str, unit: str, excess: Array) -> Iterator[Violation]:
-    """Yield the command with the maximum excess (n, joints or 1), if any is above 0."""
-    rows = excess.max(axis=1)
-    wrong = np.flatnonzero(rows > 1e-9)
-    if len(wrong):
-        row = int(rows.argmax())
-        detail = f"by {rows[row]:.3g} {unit} in {len(wrong)} of {len(rows)} commands"
-        yield Violation(float(log.arrival[row]), name, detail)
+def _worst(name: str, unit: str, excess: Array) -> Iterator[str]:
+    """Yield the violation of a rule, if the excess (n, joints or 1) of any command is above 0."""
+    rows = excess.max(axis=1, initial=0.0)
+    if wrong := int((rows > 1e-9).sum()):
+        yield f"{name}: by {rows.max():.3g} {unit} in {wrong} of {len(rows)} commands"

@@ -23,7 +23,7 @@ import re
 import secrets
 import socket
 import time
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -42,11 +42,10 @@ CLAIM = re.compile(r"(holds|wants) ([0-9]{1,20}) (.{1,200})")
 _STEP = 0.01  # [s]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim of a bridge: it holds the robot, or requests it; number: decides between two requests."""
+class Claim(NamedTuple):
+    """A claim of a bridge: it requests the robot, or holds it. The smaller one has priority."""
 
-    holds: bool
+    wants: bool
     number: int
     owner: str
 
@@ -54,14 +53,10 @@ class Claim:
     def parse(cls, text: str) -> Claim | None:
         """Parse the text of a message; return None for an invalid one."""
         found = CLAIM.fullmatch(text)
-        return cls(found[1] == "holds", int(found[2]), found[3]) if found and found[3].isprintable() else None
-
-    def yields_to(self, other: Claim) -> bool:
-        """Return whether the other claim has priority: a holder over a request, then the smaller number."""
-        return (not self.holds, self.number, self.owner) > (not other.holds, other.number, other.owner)
+        return cls(found[1] == "wants", int(found[2]), found[3]) if found and found[3].isprintable() else None
 
     def __str__(self) -> str:
-        return f"{'holds' if self.holds else 'wants'} {self.number} {self.owner}"
+        return f"{'wants' if self.wants else 'holds'} {self.number} {self.owner}"
 
 
 class Repetition:
@@ -98,7 +93,7 @@ class RobotOwnership:
         self.conflict = ""
         self._node = node
         owner = f"{node.get_name()} of process {os.getpid()} on {socket.gethostname()}"
-        self._claim = Claim(False, secrets.randbits(63), owner)
+        self._claim = Claim(True, secrets.randbits(63), owner)
         self._claims: dict[str, tuple[Claim, Repetition]] = {}  # of others, by owner
         self._publisher = ROBOT_OWNERSHIP.publisher(node)
         self._others = PolledSubscription(node, ROBOT_OWNERSHIP)
@@ -114,13 +109,13 @@ class RobotOwnership:
             self._refuse_others(now)
             time.sleep(_STEP)
         self._states.destroy(self._node)  # before this bridge publishes them itself
-        self._claim = replace(self._claim, holds=True)
+        self._claim = self._claim._replace(wants=False)
         self._send()
 
     def renew(self) -> None:
         """Publish the claim and update `conflict`."""
         self._send()
-        others = (claim.owner for claim in self._repeated_claims(time.monotonic()) if claim.holds)
+        others = (claim.owner for claim in self._repeated_claims(time.monotonic()) if not claim.wants)
         other = min(others, default="")
         self.conflict = other and (
             f"{other} also holds this robot; targets cannot start until one of the two bridges has exited: stop one of "
@@ -143,7 +138,7 @@ class RobotOwnership:
         self._publisher.publish(String(data=str(self._claim)))
 
     def _refuse_others(self, now: float) -> None:
-        owners = [claim.owner for claim in self._repeated_claims(now) if self._claim.yields_to(claim)]
+        owners = [claim.owner for claim in self._repeated_claims(now) if self._claim > claim]
         if (taken := self._states.take()) is not None:
             self._states_arrive.add(taken[1])
         if self._states_arrive.holds(now):

@@ -36,8 +36,7 @@ class BridgeParameters(HardwareParameters):
         choices=get_args(RemoteLoss),
     )
     allow_recovery: bool = parameter(
-        False,
-        "allow ~/recover, which lets a fallen robot turn over; see docs/deployment.md",
+        False, "allow ~/recover, which lets a fallen robot turn over; see docs/deployment.md"
     )
     realtime_priority: int = parameter(0, "SCHED_FIFO priority of the loop; 0: normal scheduling", (0, 99))
     lock_memory: bool = parameter(False, "lock this process in memory (mlockall)")

@@ -65,22 +65,6 @@ def test_gains_are_cut_to_the_robots_bounds(robot):
     assert (command.damping == robot.safety.max_kd).all()
 
 
-@pytest.mark.parametrize("where", range(5))
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_never_leaves(robot, where, value):
-    arguments = [robot.lie_pose.copy(), robot.lie_pose.copy(), STILL.copy(), KP.copy(), KD.copy()]
-    arguments[where][4] = value
-    with np.errstate(all="ignore"):
-        limiter = started(robot, *arguments[3:])
-        command = follow(limiter, *arguments[:3])
-        following = follow(limiter, robot.lie_pose, robot.lie_pose)
-    for values in (command.position, command.stiffness, command.damping):
-        assert np.isfinite(values).all()
-    assert ((command.stiffness >= 0) & (command.stiffness <= robot.safety.max_kp)).all()
-    if following.stiffness.any():  # with gains that are no numbers there is none
-        assert np.abs(following.position - robot.lie_pose).max() <= robot.safety.max_target_rate * PERIOD
-
-
 def test_a_ramp_takes_the_interval_of_the_targets_up_to_its_longest(limiter, robot):
     def moved(now):
         return limiter.target(now)[0] - robot.lie_pose[0]

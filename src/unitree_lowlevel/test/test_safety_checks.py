@@ -174,14 +174,6 @@ def test_states_are_fresh_by_new_ticks_alone(states, robot):
     assert states.check(10.09) is None
 
 
-def test_sensors_that_never_change_are_frozen_although_time_goes_on(states, robot):
-    for number in range(11):
-        states.update(Reception(healthy_state(robot, tick=number), 10.0 + 0.02 * number))
-    assert states.check(10.2) is None
-    states.update(Reception(healthy_state(robot, tick=11), 10.22))
-    assert states.check(10.22).name == "frozen_state"
-
-
 @pytest.mark.parametrize("field", ["position", "velocity", "torque", "temperature", "orientation", "angular_velocity"])
 def test_a_state_with_nan_is_not_taken(states, robot, field):
     good = noisy(robot, 1)
@@ -347,18 +339,6 @@ def test_a_loop_is_late_where_its_commands_are_so_on_average(robot):
     assert not is_late([*[0.002] * 300, 3.0, *[0.002] * 3])  # a pause: the driver stops following
     assert is_late([0.02] * 100)
     assert is_late([*[0.002] * 10, 0.045] * 50)
-
-
-def test_a_remote_is_lost_that_vanishes_or_stands_still_while_it_drives():
-    watch = RemoteWatch(1.0, Severity.TRIP_IF_FOLLOWING)
-    watch.update(20.0, encode_remote(RemoteState(ly=0.6)))
-    assert watch.check(20.9) is None
-    assert watch.check(21.1).severity is Severity.TRIP_IF_FOLLOWING
-    watch.update(21.2, encode_remote(RemoteState(ly=0.61)))
-    assert watch.check(21.3) is None
-    watch.update(21.4, bytes(40))
-    assert watch.check(21.5).name == "remote_lost"
-    assert watch.check(23.0) is None
 
 
 def test_a_remote_at_rest_or_let_go_or_held_at_its_end_is_not_lost():

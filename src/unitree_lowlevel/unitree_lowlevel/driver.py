@@ -246,7 +246,6 @@ class MotorDriver:
             return self._limiter.command(target, state.position, state.velocity, now)
 
     def _stop_late(self, now: float) -> None:
-        """Stop following after a gap in this loop, and if the targets are too old at time `now` [s]."""
         gap, self._now = now - self._now, now
         if self._safety.max_cycle_gap < gap < math.inf:
             self._armed.clear()
@@ -264,7 +263,6 @@ class MotorDriver:
         )
 
     def _begin_following(self, target: Array, source: str) -> str | None:
-        """Start following, or return why not."""
         if refusal := self._refuse_everyone():
             return refusal
         if source not in self._armed:
@@ -290,7 +288,6 @@ class MotorDriver:
             self._trips.log(reason)
 
     def _trip(self, finding: Finding) -> None:
-        """Damp until reset."""
         if self.trip is None:
             self.mode, self.owner = DriverMode.TRIPPED, ""
             self._recovery.end()
@@ -388,17 +385,12 @@ class CommandLimiter:
         position = np.minimum(np.maximum(position, self._lower), self._upper)
         kp, kd = self._gains(now)
         error = position - measured
-        if not (kp * np.abs(error) + kd * np.abs(velocity) <= self._torque).all():
+        if not (kp * np.abs(error) + kd * np.abs(velocity) <= self.share * self._torque_limit).all():
             kp, kd = self._within_torque(kp, kd, error, velocity)
         if not math.isfinite(float((position + kp + kd).sum())):
             return self._damped
         self._last = position
         return LowCommand(_SERVO, position, _ZERO, _ZERO, kp, kd)
-
-    @property
-    def _torque(self) -> Array:
-        """Maximum torques (12,) [Nm] that a command may cause."""
-        return self.share * self._torque_limit
 
     def _gains(self, now: float) -> tuple[Array, Array]:
         """Return stiffness and damping, each (12,), during or after the soft start."""
@@ -414,7 +406,7 @@ class CommandLimiter:
         Each one stays within the limits. If a joint moves away from its target, both act in the same direction: the
         spring gets the rest that the damper leaves.
         """
-        speed = np.maximum(np.abs(velocity), _SMALLEST)
-        kd = np.minimum(kd, np.maximum(self._torque / speed, self._least))
-        left = np.where(error * velocity < 0.0, np.maximum(self._torque - kd * speed, 0.0), self._torque)
+        torque, speed = self.share * self._torque_limit, np.maximum(np.abs(velocity), _SMALLEST)
+        kd = np.minimum(kd, np.maximum(torque / speed, self._least))
+        left = np.where(error * velocity < 0.0, np.maximum(torque - kd * speed, 0.0), torque)
         return np.minimum(kp, left / np.maximum(np.abs(error), _SMALLEST)), kd

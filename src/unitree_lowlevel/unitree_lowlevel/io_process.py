@@ -260,7 +260,6 @@ class IoProcess:
         self._closing = True
 
     def _report(self, now: float) -> None:
-        """Send a report after a change, and every REPORT_PERIOD."""
         driver, counters = self._driver, self._transport.counters
         self._warnings += driver.take_events()
         condition = (driver.mode, driver.trip, driver.warnings, driver.target_refusal, driver.owner, driver.refused)

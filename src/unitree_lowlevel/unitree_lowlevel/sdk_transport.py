@@ -8,7 +8,7 @@ import time
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from unitree_lowlevel.transport import LOCAL_PORT, Reception, TransportCounters
 
 _MODULES = ("unitree_legged_sdk.robot_interface", "robot_interface")  # the wheel's name, and that of own builds
 _NO_TIMEOUT = -1  # as in the vendor's examples for the Aliengo
-_GOOD = 0
 _BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
 
 
@@ -41,17 +40,10 @@ _BAD_CHECKSUM = {GEN38.name: -3}  # gen33 says -3 to an empty queue as well
 _connections: dict[tuple[Address, int], tuple[Any, int | None]] = {}
 
 
-class SdkModule(NamedTuple):
-    """An installed module of the vendor and the generation of its datagrams."""
+def find_sdk(required: Generation | None = None) -> tuple[ModuleType, Generation]:
+    """Return the vendor's installed module and the generation of its datagrams.
 
-    module: ModuleType
-    generation: Generation
-
-
-def find_sdk(required: Generation | None = None) -> SdkModule:
-    """Return the vendor's installed module.
-
-    Raises TransportError if there is none that loads, is the vendor's and uses the required generation.
+    Raises TransportError if there is no module that loads, is the vendor's and uses the required generation.
     """
     reasons = []
     for name in _MODULES:
@@ -70,7 +62,7 @@ def find_sdk(required: Generation | None = None) -> SdkModule:
         elif required not in (None, generation):
             reasons.append(f"the installed {name} uses {generation.name}, not this robot's {required.name}")
         else:
-            return SdkModule(module, generation)
+            return module, generation
     found = "; ".join(reasons) or "no module of the vendor is installed"
     raise TransportError(
         f"{found}: set the transport to wire, or install one (pip install --no-deps unitree-legged-sdk)"
@@ -92,9 +84,11 @@ class SdkTransport:
         self._connection: tuple[Any, int | None] | None = None
 
     def open(self) -> None:
-        sdk = find_sdk(self._generation)
-        self._connection = _connect(sdk, check_target(self._target, self._local_port), self._local_port)
-        self._command, self._state = sdk.module.LowCmd(), sdk.module.LowState()
+        sdk, _ = find_sdk(self._generation)
+        self._connection = _connect(
+            sdk, self._generation, check_target(self._target, self._local_port), self._local_port
+        )
+        self._command, self._state = sdk.LowCmd(), sdk.LowState()
         self._udp().InitCmdData(self._command)
         self._command.levelFlag = LOW_LEVEL
         motors = list(self._command.motorCmd)  # looked up once: each look-up makes 20 objects
@@ -120,7 +114,7 @@ class SdkTransport:
     def receive(self) -> Reception | None:
         udp = self._udp()
         code = udp.Recv()
-        if code != _GOOD:
+        if code != 0:
             if code == _BAD_CHECKSUM.get(self._generation.name):
                 self.counters.reject(WireError("checksum", "the vendor's library found a wrong checksum"))
             return None
@@ -139,22 +133,22 @@ class SdkTransport:
         return self._connection[0]
 
 
-def _connect(sdk: SdkModule, target: Address, local_port: int) -> tuple[Any, int | None]:
+def _connect(sdk: ModuleType, generation: Generation, target: Address, local_port: int) -> tuple[Any, int | None]:
     """Return the module's connection, made once. The module exits the process if the port is in use or has no route."""
     endpoint = (target, local_port)
     if endpoint in _connections:
         return _connections[endpoint]
     bound_socket(local_port).close()  # raises TransportError if it is in use
-    if sdk.generation is GEN38:
+    if generation is GEN38:
         arguments: tuple[Any, ...] = (LOW_LEVEL, local_port, *target)
     else:
         arguments = (local_port, *target, GEN33.command.itemsize, GEN33.state.itemsize, _NO_TIMEOUT)
     before = _open_sockets()
     try:
-        udp = sdk.module.UDP(*arguments)
+        udp = sdk.UDP(*arguments)
     except TypeError as error:
         raise TransportError(
-            f"{sdk.module.__name__} is built for other arguments than those of the vendor's releases 3.8: "
+            f"{sdk.__name__} is built for other arguments than those of the vendor's releases 3.8: "
             "set the transport to wire"
         ) from error
     _connections[endpoint] = udp, next(iter(_open_sockets() - before), None)
@@ -162,7 +156,6 @@ def _connect(sdk: SdkModule, target: Address, local_port: int) -> tuple[Any, int
 
 
 def _open_sockets() -> set[int]:
-    """Return the file descriptors of this process's sockets."""
     return {int(link.name) for link in Path("/proc/self/fd").iterdir() if link.is_socket()}
 
 

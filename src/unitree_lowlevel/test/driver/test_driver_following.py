@@ -57,13 +57,6 @@ def test_an_active_driver_with_a_state_follows_after_a_damp_and_reports_before_w
     assert bench.damped
 
 
-def test_targets_at_50_hz_become_ramps(bench):
-    bench.following()
-    bench.send(bench.position + 0.1)
-    steps = np.array([bench.cycle().position[2] for _ in range(8)]) - bench.robot.lie_pose[2]
-    np.testing.assert_allclose(steps, [0.02, 0.04, 0.06, 0.08, 0.1, 0.1, 0.1, 0.1], atol=1e-9)
-
-
 def test_positions_reach_each_sides_limits_and_stay_inside(bench):
     robot = bench.robot
     goals = {"upper": robot.upper + 5.0, "lower": robot.lower - 5.0}

@@ -28,17 +28,6 @@ def _sense(physics: JointPhysics, command: LowCommand, cycles: int = 1) -> Simpl
     return SimpleNamespace(**physics.sense())
 
 
-def test_a_torque_alone_accelerates_and_is_what_the_motor_reports(physics):
-    state = _sense(physics, replace(NOTHING, torque=np.full(12, 0.2)), 5)
-    np.testing.assert_allclose(state.torque, 0.2)
-    assert (state.velocity > 0.0).all()
-
-
-def test_a_velocity_is_reached_by_damping_alone(physics):
-    wanted = replace(NOTHING, velocity=np.full(12, 0.5), damping=np.full(12, 8.0))
-    np.testing.assert_allclose(_sense(physics, wanted, 100).velocity, 0.5, atol=0.05)
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -62,7 +62,7 @@ def free_port():
 def board(request, free_port):
     """A board for each generation of our transport, and for the vendor's module with the generation that it speaks."""
     try:
-        kind, generation = ("sdk", find_sdk().generation) if request.param == "sdk" else ("wire", request.param)
+        kind, generation = ("sdk", find_sdk()[1]) if request.param == "sdk" else ("wire", request.param)
     except TransportError as error:
         pytest.skip(f"the vendor's library cannot be tested: {error}")
     board = Board(kind, GENERATIONS.get(generation, generation), free_port)
@@ -306,7 +306,7 @@ def test_what_the_module_would_end_the_process_for_is_refused(
 @pytest.mark.parametrize(("header", "speaks", "wanted"), [("version", GEN38, GEN33), ("commVersion", GEN33, GEN38)])
 def test_a_module_of_the_other_generation_is_not_taken(installed, header, speaks, wanted):
     installed(STAND_IN.format(header=header))
-    assert find_sdk().generation is speaks
+    assert find_sdk()[1] is speaks
     sentence = refusal(wanted, ("127.0.0.1", 9), 0)
     assert speaks.name in sentence and wanted.name in sentence
 

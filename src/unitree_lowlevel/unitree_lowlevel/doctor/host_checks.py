@@ -1,4 +1,4 @@
-"""Checks of this computer, of the vendor's module and of the route to the robot, before any packet is sent.
+"""Checks of this computer and of the route to the robot, before any packet is sent, and the outcome of a check.
 
 Checks of the computer only warn of causes of a loop below 500 Hz.
 """
@@ -7,32 +7,46 @@ from __future__ import annotations
 
 import ctypes
 import ipaddress
-import socket
-from pathlib import Path
+from enum import Enum
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import TransportError
-from unitree_lowlevel.codec import PERIOD, Generation
-from unitree_lowlevel.doctor import Outcome, failed, ok, warning
+from unitree_lowlevel.codec import PERIOD
 from unitree_lowlevel.network import Address, bound_socket, check_route, check_target
-from unitree_lowlevel.sdk_transport import find_sdk
 
 ROBOT_NETWORK = ipaddress.IPv4Network("192.168.123.0/24")
-_INTERFACES = Path("/sys/class/net")
-_ROUTES = Path("/proc/net/route")
 _CLOCK_NOT_SYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
 
 
+class Level(Enum):
+    """Passed, passed with advice, or a reason not to start the robot."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "FAILED"
+
+
+class Outcome(NamedTuple):
+    """The level of a check and a message: the finding and the action to take."""
+
+    level: Level
+    message: str
+
+
+ok, warning, failed = (partial(Outcome, level) for level in Level)
+
+
 def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
-    """Check address, route, interface and port. Checks that depend on a failed one are omitted."""
+    """Check address, route and port. Checks that depend on a failed one are omitted."""
     try:
         host, port = check_target(target, local_port)
-        local = check_route((host, port))
+        outcomes = {"address": check_address(host, check_route((host, port)))}
     except TransportError as error:
         return {"network": failed(str(error))}
-    outcomes = {"address": check_address(host, local), "interface": _check_interface(host)}
     try:
         bound_socket(local_port).close()
         outcomes["port"] = ok(f"UDP port {local_port} of this computer is free")
@@ -56,51 +70,7 @@ def check_address(host: str, local: str) -> Outcome:
     return ok(f"{host}, reached from {local}")
 
 
-def interface_to(host: str, routes: Path = _ROUTES) -> str | None:
-    """Return the interface on the route to `host`, from the kernel's table; None for this computer itself."""
-    if ipaddress.IPv4Address(host).is_loopback:
-        return None
-    matching = []
-    for line in routes.read_text().splitlines()[1:]:
-        name, destination, *_, mask = line.split()[:8]
-        # Network bytes as a number in this machine's byte order.
-        network, bits = (socket.ntohl(int(number, 16)) for number in (destination, mask))
-        if int(ipaddress.IPv4Address(host)) & bits == network:
-            matching.append((bits, name))
-    return max(matching)[1] if matching else None
-
-
-def check_sdk(transport: str, generation: Generation) -> Outcome:
-    """Check that the vendor's module uses the robot's generation, if the transport is "sdk"."""
-    needed = transport == "sdk"
-    try:
-        sdk = find_sdk(generation if needed else None)
-    except TransportError as error:
-        return failed(str(error)) if needed else ok("not installed, not needed for wire")
-    found = f"{sdk.module.__name__} uses {sdk.generation.name}"
-    return ok(found if needed else f"{found}, not needed for wire")
-
-
-def check_computer(lateness: Array | None) -> dict[str, Outcome]:
-    """Run all checks of the computer; lateness: of its wake-ups every 2 ms (n,) [s], None if not recorded."""
-    outcomes = {"clock": _check_clock()}
-    return outcomes if lateness is None else {**outcomes, "wake-up": _check_wake_up(lateness)}
-
-
-def _check_interface(host: str) -> Outcome:
-    name = interface_to(host)
-    if name is None:
-        return ok("this computer itself")
-    if (_INTERFACES / name / "wireless").exists():
-        return failed(f"{name} is Wi-Fi, with gaps of 10 to 100 ms, too long for 500 Hz: use the cable")
-    try:
-        speed = (_INTERFACES / name / "speed").read_text().strip()
-    except OSError:
-        speed = ""  # no cable is plugged in
-    return ok(f"{name}, {speed} Mbit/s" if speed.isdigit() else name)
-
-
-def _check_clock() -> Outcome:
+def check_clock() -> Outcome:
     """Check the synchronisation of the clock, which recordings of two computers need."""
     buffer = ctypes.create_string_buffer(512)  # struct timex, all zero: read only
     state = ctypes.CDLL(None).adjtimex(buffer)
@@ -109,7 +79,8 @@ def _check_clock() -> Outcome:
     return ok("synchronised" if state >= 0 else "not reported")
 
 
-def _check_wake_up(lateness: Array) -> Outcome:
+def check_wake_up(lateness: Array) -> Outcome:
+    """Check the lateness of this computer's wake-ups every 2 ms, (n,) [s]."""
     late = 1e3 * np.quantile(lateness, (0.5, 0.99, 1.0)) if lateness.size else np.zeros(3)
     found = f"woke up late by p50 {late[0]:.2f}, p99 {late[1]:.2f}, max {late[2]:.1f} ms, without real-time priority"
     if late[1] > 2e3 * PERIOD:

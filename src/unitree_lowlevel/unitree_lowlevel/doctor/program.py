@@ -13,8 +13,7 @@ from contextlib import ExitStack
 from fcnet_core.errors import FcnetError, RobotInUseError, TransportError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
-from unitree_lowlevel.doctor import Level, Outcome, failed
-from unitree_lowlevel.doctor.host_checks import check_computer, check_network, check_sdk
+from unitree_lowlevel.doctor.host_checks import Level, Outcome, check_clock, check_network, check_wake_up, failed
 from unitree_lowlevel.doctor.robot_checks import check_robot, record, watch_joints
 from unitree_lowlevel.io_process import lock_robot
 from unitree_lowlevel.network import resolve
@@ -71,10 +70,9 @@ def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outc
         yield "robot file", failed(str(error))
         return
     target, generation = (options.target, options.port), GENERATIONS[options.generation]
-    before = check_network(target, options.local_port) | {"sdk": check_sdk(options.transport, generation)}
+    before = check_network(target, options.local_port) | {"clock": check_clock()}
     yield from before.items()
     if any(outcome.level is Level.FAILED for outcome in before.values()):
-        yield from check_computer(None).items()
         return
     transport = make_transport(options.transport, generation, target, options.local_port)
     with ExitStack() as stack:
@@ -84,7 +82,7 @@ def _examine(name: str, options: argparse.Namespace) -> Iterator[tuple[str, Outc
             transport.open()
             recording = record(transport, options.seconds)
             yield from check_robot(recording, robot, target, generation)
-            yield from check_computer(recording.lateness).items()
+            yield "wake-up", check_wake_up(recording.lateness)
             if recording.states and options.by_hand:
                 watch_joints(transport, options.by_hand)
         except (RobotInUseError, TransportError) as error:

@@ -24,7 +24,7 @@ from unitree_lowlevel.codec import (
     LowState,
     decode_remote,
 )
-from unitree_lowlevel.doctor import Outcome, failed, ok, warning
+from unitree_lowlevel.doctor.host_checks import Outcome, failed, ok, warning
 from unitree_lowlevel.network import Address
 from unitree_lowlevel.safety.checks import RobotChecks, Severity
 from unitree_lowlevel.safety.link import PacketLoss
@@ -136,9 +136,8 @@ def check_robot(
         yield "identity", _check_identity(recording)
         yield "joint limits", _check_joint_limits(recording, robot)
         yield "joint speed", _check_joint_speed(recording, robot)
-        yield "accelerometer", _check_accelerometer(recording)
+        yield "imu", _check_imu(recording)
         yield "orientation", check_orientation(recording)
-        yield "gyroscope", _check_gyroscope(recording)
         yield "temperature", _check_temperatures(recording, robot)
         yield "remote", check_remote(recording)
 
@@ -236,11 +235,15 @@ def _check_joint_speed(recording: Recording, robot: Robot) -> Outcome:
     return ok(f"at most {fastest[joint]:.2f} rad/s")
 
 
-def _check_accelerometer(recording: Recording) -> Outcome:
+def _check_imu(recording: Recording) -> Outcome:
     norm = float(np.median(np.linalg.norm([state.linear_acceleration for state in recording.states], axis=1)))
+    rate = float(np.max(np.abs(np.median([state.angular_velocity for state in recording.states], axis=0))))
+    found = f"measures {norm:.2f} m/s^2 and {rate:.3f} rad/s"
     if abs(norm - GRAVITY) > _NORM_ERROR:
-        return failed(f"measures {norm:.2f} instead of {GRAVITY} m/s^2: keep the robot still, or its IMU is broken")
-    return ok(f"measures {norm:.2f} m/s^2")
+        return failed(f"{found} instead of {GRAVITY} m/s^2: keep the robot still, or its IMU is broken")
+    if rate > _STILL:
+        return warning(f"{found}: keep the robot still, or its gyroscope drifts")
+    return ok(found)
 
 
 def check_orientation(recording: Recording) -> Outcome:
@@ -259,13 +262,6 @@ def check_orientation(recording: Recording) -> Outcome:
         )
     tilt = np.degrees(tilt_of_gravity(down))
     return ok(f"tilted by {tilt:.0f} degrees, accelerometer agrees within {np.degrees(angle):.1f}")
-
-
-def _check_gyroscope(recording: Recording) -> Outcome:
-    rate = float(np.max(np.abs(np.median([state.angular_velocity for state in recording.states], axis=0))))
-    if rate > _STILL:
-        return warning(f"turns at {rate:.2f} rad/s: keep the robot still, or its gyroscope drifts")
-    return ok(f"at most {rate:.3f} rad/s")
 
 
 def _check_temperatures(recording: Recording, robot: Robot) -> Outcome:

@@ -127,8 +127,7 @@ class FakeBoard:
     """Listens on a UDP address, simulates its joints in real time, and sends their state at 500 Hz.
 
     free_running: send states at 500 Hz to the sender of the last valid command; else one state in response to each
-    valid command. command_timeout: age of the last command [s] after which the motors have no torque; None keeps the
-    last command, the worst case. The behaviour of real boards is unknown in both respects.
+    valid command. The last command is kept, the worst case. The behaviour of real boards is unknown in both respects.
 
     The constructor binds the socket; raises TransportError. `start` runs the board in its own thread, `run` in the
     caller's; `cycle` runs one cycle. faults: may be set at any time, apply from the next packet. commands: log of all
@@ -143,7 +142,6 @@ class FakeBoard:
         *,
         faults: BoardFaults = NONE,
         free_running: bool = True,
-        command_timeout: float | None = None,
         seed: int = 0,
     ) -> None:
         self.generation = generation
@@ -153,10 +151,8 @@ class FakeBoard:
         self.states_sent = 0
         self._physics = physics
         self._free_running = free_running
-        self._command_timeout = command_timeout
         self._other_generation = next(other for other in GENERATIONS.values() if other is not generation)
         self._cycles = 0
-        self._command_time = 0.0
         self._blocked: str | None = None
         self._rng = np.random.default_rng(seed + 2)
         self._distortion = StateDistortion(physics.robot, seed)
@@ -175,7 +171,6 @@ class FakeBoard:
 
     @property
     def address(self) -> Address:
-        """Its address."""
         host, port = self._socket.getsockname()
         return host, port
 
@@ -225,7 +220,9 @@ class FakeBoard:
         if self._restart:
             self._restart, self._cycles, self.client = False, 0, None
             self._drive(_WITHOUT_TORQUE)
-        self._apply_faults()
+        if (blocked := self.faults.blocked_joint) != self._blocked:
+            self._blocked = blocked
+            self._physics.block(None if blocked is None else JOINTS.index(blocked))
         self._physics.advance(PERIOD)
         self._cycles += 1
         now = time.monotonic()
@@ -256,7 +253,6 @@ class FakeBoard:
                 self._deliver(time.monotonic())
 
     def _receive(self, now: float) -> None:
-        """Move received commands through the line to the motors."""
         while True:
             try:
                 datagram, ancillary, _flags, client = self._socket.recvmsg(
@@ -275,7 +271,7 @@ class FakeBoard:
             self._arriving.put((command, client), now, self.faults)
         for command, client in self._arriving.take(now):
             self._drive(command)
-            self.client, self._command_time = client, now
+            self.client = client
             if not self._free_running:
                 self._send_state(now)
 
@@ -285,15 +281,6 @@ class FakeBoard:
             command.mode[JOINTS.index(dead)] = OFF
         self._mode = command.mode
         self._physics.drive(*motor_terms(command))
-
-    def _apply_faults(self) -> None:
-        blocked = self.faults.blocked_joint
-        if blocked != self._blocked:
-            self._blocked = blocked
-            self._physics.block(None if blocked is None else JOINTS.index(blocked))
-        timeout = self._command_timeout
-        if timeout is not None and time.monotonic() - self._command_time > timeout:
-            self._drive(_WITHOUT_TORQUE)
 
     def _state(self) -> LowState:
         """Return the state before faults, with a frame number in undocumented bytes of the remote: they change while
@@ -328,7 +315,6 @@ class FakeBoard:
         self.states_sent += 1
 
     def _deliver(self, now: float) -> None:
-        """Send the states that leave the line by time `now`."""
         for datagram, client in self._departing.take(now):
             _send(self._socket, datagram, client)
 

@@ -44,7 +44,6 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
             (options.address, options.port),
             faults=faults,
             free_running=not options.answer_only,
-            command_timeout=options.command_timeout,
             seed=options.seed,
         )
     except ValueError as error:
@@ -73,7 +72,6 @@ def _parser(robot: str) -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=8007, help="UDP port, 0 for a free one (default: %(default)s)")
     parser.add_argument("--generation", choices=sorted(GENERATIONS), default="gen33", help="wire format (%(default)s)")
     parser.add_argument("--answer-only", action="store_true", help="one state per command instead of 500 per second")
-    parser.add_argument("--command-timeout", type=float, help="[s] until the motors have no torque (default: never)")
     parser.add_argument("--seed", type=int, default=0, help="seed of random faults and noise (%(default)s)")
     for fault in fault_fields():
         name, kind = "--" + fault.name.replace("_", "-"), fault.metadata["kind"]

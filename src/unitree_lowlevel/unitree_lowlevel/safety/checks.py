@@ -197,7 +197,6 @@ class Sustained:
         self._count = 0
 
     def reset(self) -> None:
-        """Restart the count."""
         self._count = 0
 
     def check(self, finding: Finding | None) -> Finding | None:
@@ -218,7 +217,6 @@ class TargetWatch:
         self.reset()
 
     def reset(self) -> None:
-        """Restart the path."""
         self._path: Array = np.zeros(MOTORS)
 
     def check(self, last: Array, target: Array, elapsed: float) -> Finding | None:
@@ -287,7 +285,6 @@ class FallWatch:
         self.reset()
 
     def reset(self) -> None:
-        """Restart the average."""
         self._roll = self._pitch = 0.0
 
     def update(self, now: float, angular_velocity: Array) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import NamedTuple
 
 import numpy as np
 
+from fcnet_core.arrays import Array
 from fcnet_core.robot import Safety
 from unitree_lowlevel.codec import REMOTE_BYTES, STICKS, LowState, RemoteState, decode_remote
 from unitree_lowlevel.safety.checks import Finding, Severity
@@ -119,16 +119,6 @@ class LinkWatch:
         return found
 
 
-class _Sample(NamedTuple):
-    """All counts at one time [s]."""
-
-    time: float
-    tick: int
-    received: int
-    duplicates: int
-    cycles: int
-
-
 class PacketLoss:
     """Estimates the fraction of lost states over the last second.
 
@@ -141,10 +131,9 @@ class PacketLoss:
     def __init__(self, period: float) -> None:
         self.share: float | None = None
         self._period = period
-        self._cycles = 0
         self._runs_free = False
-        self._samples: deque[_Sample] = deque(maxlen=LOSS_SAMPLES + 1)
-        self._tick = 0
+        self._tick = self._ticks = self._cycles = 0  # newest tick; sum of all steps; cycles
+        self._samples: deque[Array] = deque(maxlen=LOSS_SAMPLES + 1)  # time, ticks, states, cycles
         self._steps: deque[int] = deque(maxlen=round(LOSS_WINDOW / period))
 
     def reset(self) -> None:
@@ -156,19 +145,26 @@ class PacketLoss:
     def update(self, now: float, tick: int, counters: TransportCounters) -> None:
         """Add one more cycle, at time `now` [s], with the tick of the newest state."""
         self._cycles += 1
-        if tick != self._tick:
-            self._steps.append(_advance(self._tick, tick))
-            self._tick = tick
-        samples, interval = self._samples, LOSS_WINDOW / LOSS_SAMPLES
+        if step := (tick - self._tick) % 2**32:
+            self._steps.append(step)
+            self._tick, self._ticks = tick, self._ticks + step
+        interval, samples = LOSS_WINDOW / LOSS_SAMPLES, self._samples
+        sample = np.array([now, self._ticks, counters.received - counters.duplicates, self._cycles])
         if samples:
-            elapsed = now - samples[-1].time
+            elapsed, advance, _, _ = sample - samples[-1]
             if elapsed < interval:
                 return
-            if _advance(samples[-1].tick, tick) >= 2**31 or elapsed > 2 * interval:
+            if advance >= 2**31 or elapsed > 2 * interval:
                 self.reset()  # the robot has restarted, or counting was interrupted
-        samples.append(_Sample(now, tick, counters.received, counters.duplicates, self._cycles))
-        if now - samples[0].time >= FIRST_LOSS:
-            self.share = self._estimate(samples[0], samples[-1])
+        samples.append(sample)
+        elapsed, advance, arrived, commands = (sample - samples[0]).tolist()
+        if elapsed < FIRST_LOSS:
+            return
+        smallest_usual = sorted(self._steps)[len(self._steps) // 10] if self._steps else 1
+        unit = max(_nearest_unit(advance / elapsed * self._period), _nearest_unit(smallest_usual))
+        self._runs_free |= arrived > 1.1 * commands + 10
+        expected = advance / unit if self._runs_free else min(advance / unit, commands)
+        self.share = min(1.0, max(0.0, 1.0 - arrived / expected)) if expected > 0 else 0.0
 
     def check(self, safety: Safety) -> Finding | None:
         """Check the newest estimate against the warning and the trip threshold."""
@@ -179,24 +175,9 @@ class PacketLoss:
             "packet_loss", f"{100 * self.share:.0f} % of the packets are lost; check cable and switch", severity
         )
 
-    def _estimate(self, first: _Sample, last: _Sample) -> float:
-        advance = _advance(first.tick, last.tick)
-        periods = (last.time - first.time) / self._period
-        smallest_usual = sorted(self._steps)[len(self._steps) // 10] if self._steps else 1
-        unit = max(_nearest_unit(advance / periods), _nearest_unit(smallest_usual))
-        arrived = last.received - first.received - (last.duplicates - first.duplicates)
-        commands = last.cycles - first.cycles
-        self._runs_free |= arrived > 1.1 * commands + 10
-        expected = advance / unit if self._runs_free else min(advance / unit, commands)
-        return min(1.0, max(0.0, 1.0 - arrived / expected)) if expected > 0 else 0.0
-
 
 def _nearest_unit(step: float) -> float:
     return min(_TICKS, key=lambda ticks: abs(math.log(max(step, 1e-9) / ticks)))
-
-
-def _advance(earlier: int, later: int) -> int:
-    return (later - earlier) % 2**32
 
 
 class RemoteWatch:

@@ -41,43 +41,31 @@ class RecoveryPermit:
     While it is `valid`, tilt is only a warning and the trunk may rotate faster. Times [s] are from the driver's cycles.
     It is granted for BEGIN_TIME. Targets that start within that time extend it until the robot has been upright for
     UPRIGHT_TIME, at most by max_time of the robot file. It ends when they end.
+
+    exists: whether the robot file has a recovery. torque: fraction of the motors' torque limits that commands may use
+    now. max_rate: of the trunk [rad/s], None for the usual one.
     """
 
     def __init__(self, robot: Robot) -> None:
+        self.exists = robot.recovery is not None
         self._facts = robot.recovery
         self.end()
 
-    @property
-    def exists(self) -> bool:
-        """Whether the robot file has a recovery."""
-        return self._facts is not None
-
-    @property
-    def valid(self) -> bool:
-        """Whether it holds, as of the newest `update`."""
-        return self._until > -math.inf
-
-    @property
-    def torque(self) -> float:
-        """Fraction of the motors' torque limits that commands may use now."""
-        return self._facts.torque if self._facts and self._running else 1.0
-
-    @property
-    def max_rate(self) -> float | None:
-        """Maximum rate [rad/s] of the trunk; None for the usual one."""
-        return self._facts.max_rate if self._facts and self.valid else None
-
     def grant(self, now: float) -> None:
         """Permit targets to start."""
-        self._until = now + BEGIN_TIME
+        assert self._facts is not None
+        self.valid, self.max_rate, self._until = True, self._facts.max_rate, now + BEGIN_TIME
 
     def begin(self, now: float) -> None:
         """Extend the permission: targets have started."""
         if self.valid and self._facts:
-            self._running, self._upright, self._until = True, now, now + self._facts.max_time
+            self.torque, self._until = self._facts.torque, now + self._facts.max_time
+            self._running, self._upright = True, now
 
     def end(self) -> None:
         """Withdraw it."""
+        self.valid, self.torque = False, 1.0
+        self.max_rate: float | None = None
         self._running, self._until, self._upright = False, -math.inf, math.inf
 
     def update(self, now: float, orientation: Array) -> None:
@@ -122,7 +110,6 @@ class SafetyMonitor:
         self.accept_robot()
 
     def begin_following(self) -> None:
-        """Restart all counters of joints that follow."""
         for sustained in self._motion:
             sustained.reset()
         self._fall.reset()
@@ -168,7 +155,6 @@ class SafetyMonitor:
         return sorted(filter(None, found), key=lambda finding: -finding.severity)
 
     def _take_sender(self, state: LowState) -> None:
-        """Compare the sender of a new state with the sender of the first."""
         self._identity = state.identity if self._identity is None else self._identity
         self._other_robot = None
         if state.identity != self._identity:
