@@ -46,6 +46,8 @@ class RecoveryPermit:
     now. max_rate: of the trunk [rad/s], None for the usual one.
     """
 
+    max_rate: float | None
+
     def __init__(self, robot: Robot) -> None:
         self.exists = robot.recovery is not None
         self._facts = robot.recovery
@@ -64,8 +66,7 @@ class RecoveryPermit:
 
     def end(self) -> None:
         """Withdraw it."""
-        self.valid, self.torque = False, 1.0
-        self.max_rate: float | None = None
+        self.valid, self.torque, self.max_rate = False, 1.0, None
         self._running, self._until, self._upright = False, -math.inf, math.inf
 
     def update(self, now: float, orientation: Array) -> None:
