@@ -12,7 +12,6 @@ from msgspec import Meta, Struct, defstruct, structs
 
 from fcnet_core import names
 from fcnet_core.arrays import Array
-from fcnet_core.control.command import COMMAND_SIZE, setpoints_of
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SCALARS, SIZE
@@ -177,10 +176,10 @@ def _step(values: Array) -> Array:
     """Return the numbers (N, SIZE) of policy steps. Before version 0.2 their command had 16 numbers, in which sine and
     cosine stand for the phase.
     """
-    if values.shape[1] == len(SCALARS) + COMMAND_SIZE:
+    if values.shape[1] == len(SCALARS) + 16:
         stamps, command = np.split(values, [len(SCALARS)], axis=1)
         phase = np.arctan2(command[:, 8], command[:, 9]) / (2 * np.pi) % 1.0
-        return np.column_stack([stamps, setpoints_of(command), phase, command[:, 10]])
+        return np.column_stack([stamps, command[:, [*range(8), 11]], phase, command[:, 10]])
     if values.shape[1] != SIZE:
         raise ReplayError(f"they have {values.shape[1]} numbers, expected {SIZE}")
     return values

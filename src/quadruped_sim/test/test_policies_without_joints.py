@@ -125,7 +125,7 @@ def test_a_policy_whose_action_is_a_command_leads_a_walking_robot_to_a_goal(alie
 
     live = LiveRobot(aliengo, Flat(), start="standing")
     robot = ControlledRobot(live, load_model("aliengo"))
-    robot.measure().walk_on(cold=True)
+    robot.measure().walk_on()
     goal, setpoint, away = np.array([1.5, 2.5, 0.0]), np.zeros(len(SETPOINT_FIELDS)), []
     for cycle in range(round(20.0 / live.period)):
         if cycle % round(1.0 / (runner.interface.rate * live.period)) == 0:

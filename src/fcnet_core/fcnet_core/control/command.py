@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import structs
 
-from fcnet_core.arrays import Array, Floats, Mask
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.control.timing import NEVER
 from fcnet_core.robot import FIXED, NO_GAIT, SETPOINT_FIELDS, CommandRange, Gait
@@ -32,8 +32,7 @@ class GaitClock:
     """
 
     def __init__(self, gait: Gait, period: float, batch: int = 1) -> None:
-        self.gait = gait
-        self.period = period
+        self.gait, self.period = gait, period
         self.phase: Array = np.zeros(batch)
         self.walking = np.zeros(batch, dtype=bool)
         self._linger: Array = np.zeros(batch)
@@ -128,15 +127,6 @@ class CommandShaper:
         self.requested = setpoint.copy()
 
 
-COMMAND_SIZE = 16  # entries of the preset from vx to the constants, part `command` of its data sets
-
-
-def setpoints_of(commands: Floats) -> Floats:
-    """Return the setpoints (..., 9) of the preset's entries from vx to the constants (..., 16), part `command`."""
-    return commands[..., [*range(8), 11]]
-
-
-SHORTEST_QUATERNION = 0.5
 STILL = (0.0, 0.0, 0.0)
 
 
@@ -173,7 +163,7 @@ class CommandSource:
         Discards the pose while a higher source is active. An invalid pose is ignored; then return a warning.
         """
         length = math.hypot(*orientation)
-        if not (math.isfinite(height) and math.isfinite(length) and length >= SHORTEST_QUATERNION):
+        if not (math.isfinite(height) and math.isfinite(length) and length >= 0.5):
             return f"the pose of {self.name} is ignored: height must be finite and orientation a unit quaternion"
         if not any(source.is_active(now) for source in self._higher):
             roll, pitch, _ = roll_pitch_yaw(np.array(orientation) / length)

@@ -102,18 +102,12 @@ class Controller:
                 self.runner.reset()
             return self.posture.walk()
 
-    def walk_on(self, cold: bool) -> None:
-        """Walk without standing up, for recordings and for simulated robots that stand; only an emergency stop remains.
-
-        cold: the policy starts without memory, at the measured pose.
-        """
+    def walk_on(self) -> None:
+        """Walk from the measured pose without standing up, for simulated robots that stand; the policy starts cold."""
         with self._lock:
-            if self.fault == EMERGENCY_STOP:
-                return
             self.posture.walk_on()
-            if cold:
-                self.runner.reset()
-                self._start()
+            self.runner.reset()
+            self._start()
 
     def lie_down(self) -> str:
         """Request to lie down; a walking robot comes to rest first."""
@@ -179,12 +173,9 @@ class Controller:
         """Return position targets (N,) [rad] for time `now` [s], within limits and slew, or None for damping."""
         with self._lock:
             self.policy_step = None
-            if not self.posture.commands_joints:
-                return None
-            if problem := self._problem(now):
+            if self.posture.commands_joints and (problem := self._problem(now)):
                 self.posture.fail(problem)
-                return None
-            return self._targets()
+            return self._targets() if self.posture.commands_joints else None
 
     def _start(self) -> None:
         self._limiter.start(self.state.joint_position)

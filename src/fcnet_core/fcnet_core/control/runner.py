@@ -87,8 +87,8 @@ class ActionDecoder:
         self._scale, self._offset, self._table = (np.array(v, np.float64) for v in (scale, offset, interface.table))
         self._is_plain = not (self._table.size or np.any(self._offset) or (self._scale != 1.0).any())
         self._is_plain &= bool(np.isinf([self._limit, self._highest, self._torque]).all()) and self._rows is None
-        self._zero: Array = np.zeros((*lead, len(interface.table) or interface.values))
-        self.output, self.choice = (self._zero,) * 2, (np.full(lead, len(self._table)),) * 2
+        zero: Array = np.zeros((*lead, len(interface.table) or interface.values))
+        self.output, self.choice = (zero, zero), (np.full(lead, len(self._table)),) * 2
 
     def reset(self, mask: Mask | None = None) -> None:
         """Forget the outputs of the robots in `mask`, or of all robots."""
@@ -112,21 +112,16 @@ class ActionDecoder:
             self.output = given, self.output[0]
         values = self._offset + self._scale * given
         values = np.minimum(np.maximum(values, -self._highest), self._highest)
-        if measured is not None and self.bounds_torque:
-            values = self._within_torque(values, *measured)
+        if measured is not None and self.bounds_torque:  # kp (target - position) - kd velocity stays within max_torque
+            position, velocity = measured if self._rows is None else (each[..., self._rows] for each in measured)
+            kp, braking = self.interface.stiffness, self.interface.damping * velocity
+            lowest, highest = ((side * self._torque + braking) / kp for side in (-1.0, 1.0))
+            values = np.minimum(np.maximum(values, position + lowest), position + highest)
         if self._rows is None or self._pose is None:
             return values
         targets = self._pose.copy()
         targets[..., self._rows] = values
         return targets
-
-    def _within_torque(self, target: Array, position: Array, velocity: Array) -> Array:
-        """Move targets so that kp (target - position) - kd velocity stays within max_torque."""
-        if self._rows is not None:
-            position, velocity = position[..., self._rows], velocity[..., self._rows]
-        kp, braking = self.interface.stiffness, self.interface.damping * velocity
-        lowest, highest = ((side * self._torque + braking) / kp for side in (-1.0, 1.0))
-        return np.minimum(np.maximum(target, position + lowest), position + highest)
 
 
 class PolicyRunner:

@@ -18,15 +18,22 @@ SETPOINTS = np.array([[0.5, *np.zeros(8)], [-0.3, 0.1, *np.zeros(7)]])
 class Hurrying:
     """A policy that asks for more than the limiter lets pass, in the direction of the commanded velocity."""
 
-    def __init__(self, action=None):
-        self.action = action
-
     def reset(self, mask=None):
         pass
 
     def step(self, observation):
-        wanted = observation[..., LAYOUT["last_action"]] + 9.0 * observation[..., LAYOUT["command"]][..., :1]
-        return wanted if self.action is None else self.action
+        return observation[..., LAYOUT["last_action"]] + 9.0 * observation[..., LAYOUT["command"]][..., :1]
+
+
+class Constant(Hurrying):
+    """A policy with the same output in every step."""
+
+    def __init__(self, *output):
+        self.output = np.array(output, dtype=np.float32)
+
+    def step(self, observation):
+        self.seen = observation
+        return self.output
 
 
 def runner_of(batch=None, policy=None, period=PERIOD):
@@ -59,7 +66,7 @@ def test_each_robot_of_a_batch_gets_the_targets_that_it_gets_alone_also_after_a_
 
 
 def test_an_action_that_is_not_finite_is_never_sent():
-    runner = runner_of(policy=Hurrying(np.full(12, np.nan)))
+    runner = runner_of(policy=Constant(*[np.nan] * 12))
     before = runner.limiter.last
     with pytest.raises(FcnetError):
         runner.targets(standing())
@@ -71,20 +78,6 @@ def test_an_action_that_is_not_finite_is_never_sent():
 def test_a_control_rate_that_is_no_multiple_of_the_policys_is_refused(rate):
     with pytest.raises(ValueError, match="50 Hz"):
         runner_of(period=1.0 / rate)
-
-
-class Constant:
-    """A policy with the same output in every step."""
-
-    def __init__(self, *output):
-        self.output = np.array(output, dtype=np.float32)
-
-    def reset(self, mask=None):
-        pass
-
-    def step(self, observation):
-        self.seen = observation
-        return self.output
 
 
 def interface(**section):

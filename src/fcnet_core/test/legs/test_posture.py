@@ -18,9 +18,12 @@ PERIOD = 0.02
 LEVEL = np.array([0.0, 0.0, 0.0, 1.0])
 
 
-@pytest.fixture(scope="module", params=["aliengo", TAILED, BIPED], ids=["aliengo", "tailed", "biped"])
+@pytest.fixture(scope="module", params=["aliengo", TAILED, BIPED, None], ids=["aliengo", "tailed", "biped", "file"])
 def robot(request):
-    return load_robot(request.param)
+    if request.param is not None:
+        return load_robot(request.param)
+    # without lengths of its legs
+    return structs.replace(load_robot("aliengo"), primitives=None, model=BodyFile("aliengo.xml", root="trunk"))
 
 
 @pytest.fixture(scope="module")
@@ -117,17 +120,6 @@ def test_a_robot_without_legs_moves_in_a_straight_line_as_slowly_as_one_folds_it
     np.testing.assert_allclose(targets, start + share[:, None] * way, atol=1e-9)
     assert np.abs(np.diff(targets, axis=0)).max() <= 2.0 * FOLDING_SPEED * PERIOD  # minimum jerk: 1.9 times the average
     assert posture.mode is Mode.STANDING
-
-
-def test_without_lengths_of_the_legs_a_quadruped_moves_in_a_straight_line_between_its_poses(legged):
-    robot = structs.replace(legged, primitives=None, model=BodyFile("quadruped.xml", root="trunk"))
-    posture = Posture(robot, stand_up_time=1.0, lie_down_time=1.0)
-    posture.stand_up(robot.lie_pose, LEVEL)
-    rise = let_pass(posture, 2.0)
-    np.testing.assert_allclose(rise[-1], robot.stand_pose, atol=1e-9)
-    posture.lie_down(rise[-1])
-    np.testing.assert_allclose(let_pass(posture, 1.5)[-1], robot.lie_pose, atol=1e-9)
-    assert posture.mode is Mode.PASSIVE
 
 
 def test_a_tail_moves_between_its_poses_while_the_legs_move_as_those_of_a_robot_without_one(legged):

@@ -140,7 +140,7 @@ def _topple(robot: ControlledRobot, rng: np.random.Generator) -> None:
     setpoint[:3] = rng.uniform((-0.3, -0.2, -0.5), (0.8, 0.2, 0.5))
     live.place = Place(heading=rng.uniform(-np.pi, np.pi))
     live.reset()
-    robot.measure().walk_on(cold=True)
+    robot.measure().walk_on()
     upright, speed = robot.walk(1.0 + rng.random(), setpoint), FIRST_PUSH
     while upright:
         live.shove(speed)

@@ -95,7 +95,7 @@ def trajectory_of_policy(
     controlled = ControlledRobot(live, model, after=record)
     controller = controlled.controller
     if start == "standing":
-        controller.walk_on(cold=True)
+        controller.walk_on()
     elif start == "lying":
         controller.stand_up(live.time)
     else:

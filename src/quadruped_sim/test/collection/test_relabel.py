@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.control.command import setpoints_of
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import LAYOUT
@@ -60,7 +59,9 @@ class Walk:
         self.run = run_of_rows(header, rows, "the walk")
         command = np.array(observations, dtype=np.float64)[:, LAYOUT["command"]]
         clock = np.arctan2(command[:, 8], command[:, 9]) / (2 * np.pi) % 1.0, command[:, 10] > 0.5
-        record = StepRecord(time, np.append(time[:1], time[:-1]), time, time, first, setpoints_of(command), *clock)
+        record = StepRecord(
+            time, np.append(time[:1], time[:-1]), time, time, first, command[..., [*range(8), 11]], *clock
+        )
         none, seen = np.zeros(STEPS, dtype=np.int64), (row, row, row, np.maximum(row - 1, 0))
         self.steps = Steps("recorded", record, *seen, none, certain, certain)
 
