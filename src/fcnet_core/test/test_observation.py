@@ -11,7 +11,6 @@ from hypothesis.extra.numpy import arrays
 from fcnet_core.files import converted
 from fcnet_core.observation import (
     LAYOUT,
-    OBSERVATION_SIZE,
     Known,
     ObservationBuilder,
     PolicyInterface,
@@ -44,7 +43,7 @@ def assembled(orientation, angular_velocity, position, velocity, action, setpoin
 def test_every_part_stands_in_its_place(values) -> None:
     orientation, angular_velocity, position, velocity, action, setpoint, phase = values
     observation = assembled(*values)
-    assert observation.shape == (BATCH, OBSERVATION_SIZE)
+    assert observation.shape == (BATCH, 70)
     assert observation.dtype == np.float32
     down = matrix_from_xyzw(orientation).transpose(0, 2, 1) @ [0, 0, -1]
     angle = 2 * np.pi * phase
@@ -58,7 +57,7 @@ def test_every_part_stands_in_its_place(values) -> None:
         "last_action": action,
         "command": np.hstack([setpoint[:, :8], clock, setpoint[:, 8:], np.zeros((BATCH, 4))]),
     }
-    assert sum(part.shape[1] for part in expected.values()) == OBSERVATION_SIZE
+    assert sum(part.shape[1] for part in expected.values()) == 70
     for name, part in expected.items():
         np.testing.assert_allclose(observation[:, LAYOUT[name]], part, rtol=1e-6, atol=1e-6)
 

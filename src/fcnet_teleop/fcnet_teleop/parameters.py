@@ -9,8 +9,6 @@ from fcnet_ros.parameters import SPEEDS, parameter
 from fcnet_teleop.controls import DEFAULT_LAYOUT
 from fcnet_teleop.course import COURSES
 
-AUTO_LAYOUT = "auto"
-
 
 @dataclass(frozen=True)
 class TeleopParameters:
@@ -27,9 +25,7 @@ class TeleopParameters:
 class JoyParameters(TeleopParameters):
     """Parameters of teleop_joy."""
 
-    layout: str = parameter(
-        AUTO_LAYOUT, f"layout of joysticks with a frame_id that is not in the remote file; auto: {DEFAULT_LAYOUT}"
-    )
+    layout: str = parameter(DEFAULT_LAYOUT, "layout of joysticks with a frame_id that is not in the remote file")
     joy_timeout: float = parameter(
         0.5, "age of the newest message [s] after which a joystick counts as released", (0.05, 5.0)
     )

@@ -22,7 +22,6 @@ from fcnet_ros.program import Stop, run_program, spin
 from fcnet_ros.topics import JOY, WARNING_PERIOD
 from fcnet_teleop.commands import CommandPublisher, ModeClient, steady_timer
 from fcnet_teleop.controls import (
-    DEFAULT_LAYOUT,
     POSE,
     VELOCITY,
     Command,
@@ -32,7 +31,7 @@ from fcnet_teleop.controls import (
     RemoteControl,
     load_remote_control,
 )
-from fcnet_teleop.parameters import AUTO_LAYOUT, JoyParameters
+from fcnet_teleop.parameters import JoyParameters
 
 SOURCE = "joystick"
 CHECK_PERIOD = 0.05  # [s] between checks of joy_timeout
@@ -173,9 +172,8 @@ class TeleopJoy(Node):
         super().__init__("teleop_joy")
         chosen = declare_fixed_parameters(self, JoyParameters)
         remote = load_remote_control(chosen.remote_file)
-        layout = DEFAULT_LAYOUT if chosen.layout == AUTO_LAYOUT else chosen.layout
         self._timeout = chosen.joy_timeout
-        self._joysticks = Joysticks(remote, layout, load_robot(chosen.robot).commands, self._timeout)
+        self._joysticks = Joysticks(remote, chosen.layout, load_robot(chosen.robot).commands, self._timeout)
         self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, self.get_logger().info)
         JOY.subscribe(self, self._take)

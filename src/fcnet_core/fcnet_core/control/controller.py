@@ -103,11 +103,15 @@ class Controller:
             return self.posture.walk()
 
     def walk_on(self) -> None:
-        """Walk from the measured pose without standing up, for simulated robots that stand; the policy starts cold."""
+        """Walk from the measured pose without standing up, for simulated robots that stand; the policy starts cold.
+
+        No effect after an emergency stop.
+        """
         with self._lock:
-            self.posture.walk_on()
-            self.runner.reset()
-            self._start()
+            if self.fault != EMERGENCY_STOP:
+                self.posture.walk_on()
+                self.runner.reset()
+                self._start()
 
     def lie_down(self) -> str:
         """Request to lie down; a walking robot comes to rest first."""

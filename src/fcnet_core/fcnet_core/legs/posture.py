@@ -11,7 +11,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import SelfRighting
-from fcnet_core.legs.stand_motion import FOLDING_SPEED, LYING, STANDING, StandMotion, Stretch, stand_path
+from fcnet_core.legs.stand_motion import FOLDING_SPEED, LYING, STANDING, Stretch, minimum_jerk, stand_path
 from fcnet_core.names import Mode
 from fcnet_core.observation import MeasuredState
 from fcnet_core.robot import Robot
@@ -32,13 +32,10 @@ class Posture:
     """
 
     def __init__(self, robot: Robot, stand_up_time: float, lie_down_time: float) -> None:
-        self.mode = Mode.PASSIVE
-        self.fault = ""
-        self.leaving: Mode | None = None
         self._robot, self._stand_up_time, self._lie_down_time = robot, stand_up_time, lie_down_time
-        self._path = stand_path(robot)
-        self._motion = StandMotion(self._path, robot.rest_pose, LYING, 0.0, [])
-        self._elapsed = 0.0
+        self._path, self.fault = stand_path(robot), ""
+        self.leaving: Mode | None = None
+        self._begin(Mode.PASSIVE, robot.rest_pose, LYING, 0.0, [])
         self._righting: SelfRighting | None = None
         self._righting_target = robot.rest_pose
         self._rested = 0.0  # [s] since the policy came to rest
@@ -56,21 +53,19 @@ class Posture:
             if self.mode is Mode.PASSIVE:
                 self._rise(target, orientation)
             else:
-                share, load = self._motion.place(self._elapsed)
+                share, load = self._place()
                 rise = self._path.between(share, STANDING, self._stand_up_time)
                 self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *rise])
-            return f"standing up, which takes {self._motion.duration:.1f} s"
+            return f"standing up, which takes {self._duration:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.STANDING_UP
             return "coming to rest, then standing"
-        self._refuse_in_fault()
-        return "already standing" if self.mode is Mode.STANDING else "already standing up"
+        return self._already()
 
     def recover(self, measured: Array) -> str:
         """Request to turn onto the belly and stand after a fall, from joint positions (N,) [rad]; only if passive."""
-        self._refuse_in_fault()
-        if self.mode is Mode.RECOVERING:
-            return "already recovering"
+        if self.mode in (Mode.RECOVERING, Mode.FAULT):
+            return self._already()
         if self.mode is not Mode.PASSIVE:
             raise FcnetError(f"the robot is {self.mode.words}; only a passive robot gets up after a fall")
         self._righting = self._righting or SelfRighting(self._robot)
@@ -81,15 +76,14 @@ class Posture:
 
     def walk(self) -> str:
         """Request to run the policy; only if standing."""
-        self._refuse_in_fault()
-        if self.mode is Mode.WALKING:
-            self.leaving = None
-            return "already walking"
-        if self.mode is not Mode.STANDING:
+        if self.mode is Mode.STANDING:
+            self.mode, self.leaving = Mode.WALKING, None
+            return "walking; send cmd_vel"
+        already = self._already()
+        if self.mode is not Mode.WALKING:
             raise FcnetError(f"the robot is {self.mode.words}; call ~/stand_up and wait until it is standing")
-        self.mode = Mode.WALKING
         self.leaving = None
-        return "walking; send cmd_vel"
+        return already
 
     def walk_on(self) -> None:
         """Change to walking immediately, from every mode."""
@@ -98,16 +92,15 @@ class Posture:
     def lie_down(self, target: Array) -> str:
         """Request to lie down, from the last position targets (N,) [rad]; without a lying pose, to become passive."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
-            self._sink(target, *self._motion.place(self._elapsed))
-            motion = f"lying down, which takes {self._motion.duration:.1f} s"
+            self._sink(target, *self._place())
+            motion = f"lying down, which takes {self._duration:.1f} s"
             return motion if self._path.has_lying_pose else NO_LYING_POSE
         if self.mode is Mode.WALKING:
             self.leaving = Mode.LYING_DOWN
             return f"coming to rest, then {'lying down' if self._path.has_lying_pose else NO_LYING_POSE}"
-        self._refuse_in_fault()
         if self.mode is Mode.RECOVERING:
             raise FcnetError("the robot is recovering; wait until it stands, or stop it")
-        return "already passive" if self.mode is Mode.PASSIVE else "already lying down"
+        return self._already()
 
     def fail(self, reason: str) -> None:
         """Enter fault for this reason; the first reason is kept until reset."""
@@ -141,7 +134,7 @@ class Posture:
             return
         measured = state.joint_position
         self._elapsed += period
-        carries = self.mode is not Mode.WALKING and self._motion.place(self._elapsed)[0] != LYING
+        carries = self.mode is not Mode.WALKING and self._place()[0] != LYING
         self._path.follow(measured, state.orientation, period, carries)
         self._rested = self._rested + period if policy_at_rest else 0.0
         if self.mode is Mode.WALKING and self.leaving is not None and self._rested >= REST_TIME:
@@ -151,23 +144,36 @@ class Posture:
                 stretches += self._path.between(STANDING, LYING, self._lie_down_time)
                 stretches.append(Stretch(LOADING_TIME, LYING, 0.0))
             self._begin(self.leaving, target, STANDING, 0.0, stretches)
-        elif self.mode is Mode.STANDING_UP and self._elapsed >= self._motion.duration:
+        elif self.mode is Mode.STANDING_UP and self._elapsed >= self._duration:
             self._arrive_standing(self.stand_errors(measured))
-        elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._motion.duration:
+        elif self.mode is Mode.LYING_DOWN and self._elapsed >= self._duration:
             self.mode = Mode.PASSIVE
 
     def pose(self) -> Array:
         """Return the present position targets (N,) [rad] in a mode without a policy."""
-        return self._righting_target if self.mode is Mode.RECOVERING else self._motion.target(self._elapsed)
+        if self.mode is Mode.RECOVERING:
+            return self._righting_target
+        # The first stretch leads from the starting targets to the path.
+        left = minimum_jerk([self._away, 0.0 * self._away], self._durations[:1] or [0.0], self._elapsed)
+        return self._path.targets(*self._place()) + left
+
+    def _place(self) -> tuple[float, float]:
+        """Return the present shares of path and load."""
+        share, load = minimum_jerk(self._places, self._durations, self._elapsed).tolist()
+        return share, load
 
     def stand_errors(self, measured: Array) -> Array:
         """Return the differences (N,) [rad] between joints (N,) and the stand pose on this ground."""
         return np.abs(measured - self._path.pose(STANDING))
 
     def _begin(self, mode: Mode, target: Array, share: float, load: float, stretches: list[Stretch]) -> None:
+        """Start a motion along the path from any targets (N,) [rad], at these shares of path and load."""
         ends = mode is Mode.LYING_DOWN and not self._path.has_lying_pose
         self.mode, self.leaving = Mode.PASSIVE if ends else mode, None
-        self._motion, self._elapsed = StandMotion(self._path, target, share, load, stretches), 0.0
+        self._places = [np.array([share, load]), *(np.array(stretch[1:]) for stretch in stretches)]
+        self._durations = [stretch.duration for stretch in stretches]
+        self._duration, self._elapsed = sum(self._durations), 0.0
+        self._away = target - self._path.targets(share, load)
 
     def _rise(self, joints: Array, orientation: Array) -> None:
         self._path.start(joints, orientation)
@@ -180,7 +186,7 @@ class Posture:
         self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, load, *rise])
 
     def _sink(self, target: Array, share: float, load: float) -> None:
-        away = float(np.abs(target - self._motion.target(self._elapsed)).max())
+        away = float(np.abs(target - self.pose()).max())
         blend = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
         unload = Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)
         down = self._path.between(share, LYING, self._lie_down_time)
@@ -189,13 +195,15 @@ class Posture:
     def _arrive_standing(self, error: Array) -> None:
         if error.max() <= STAND_TOLERANCE:
             self.mode = Mode.STANDING
-        elif self._elapsed >= self._motion.duration + SETTLING_TIME:
+        elif self._elapsed >= self._duration + SETTLING_TIME:
             worst = int(error.argmax())
             self.fail(
                 f"standing up stalled: {self._robot.joint_names[worst]} is {error[worst]:.2f} rad from the stand pose; "
                 "free the legs and check that the motors have power"
             )
 
-    def _refuse_in_fault(self) -> None:
+    def _already(self) -> str:
+        """Return that the robot is in its mode. Raises FcnetError in fault."""
         if self.mode is Mode.FAULT:
             raise FcnetError(f"the robot is in fault ({self.fault}); remove the cause, then call ~/reset")
+        return f"already {self.mode.words}"

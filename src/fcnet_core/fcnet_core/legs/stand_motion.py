@@ -169,27 +169,6 @@ def _slope(orientation: Array) -> Array:
     return np.array([share * x, share * y])
 
 
-class StandMotion:
-    """Minimum-jerk motion along a StandPath from any targets (N,) [rad]."""
-
-    def __init__(self, path: StandPath, target: Array, share: float, load: float, stretches: Sequence[Stretch]) -> None:
-        self._path = path
-        self._places = [np.array([share, load]), *(np.array(stretch[1:]) for stretch in stretches)]
-        self._durations = [stretch.duration for stretch in stretches]
-        self._away = target - path.targets(share, load)
-        self.duration = sum(self._durations)
-
-    def place(self, elapsed: float) -> tuple[float, float]:
-        """Return the shares of path and load `elapsed` seconds after the start."""
-        share, load = minimum_jerk(self._places, self._durations, elapsed).tolist()
-        return share, load
-
-    def target(self, elapsed: float) -> Array:
-        """Return position targets (N,) [rad]; the first stretch leads from the starting targets to the path."""
-        left = minimum_jerk([self._away, np.zeros_like(self._away)], self._durations[:1] or [0.0], elapsed)
-        return self._path.targets(*self.place(elapsed)) + left
-
-
 def minimum_jerk(points: Sequence[Array], durations: Sequence[float], elapsed: float) -> Array:
     """Return the point `elapsed` seconds after the start of a motion through all points; the last one after its end.
 

@@ -12,11 +12,9 @@ from fcnet_core.observation.interface import PolicyInterface as PolicyInterface
 from fcnet_core.observation.interface import VectorAction as VectorAction
 from fcnet_core.observation.interface import vector_interface as vector_interface
 from fcnet_core.observation.interface import velocity_interface as velocity_interface
-from fcnet_core.observation.signals import ACTION_SIZE as ACTION_SIZE
 from fcnet_core.observation.signals import ARRAYS as ARRAYS
 from fcnet_core.observation.signals import LABEL as LABEL
 from fcnet_core.observation.signals import LAYOUT as LAYOUT
-from fcnet_core.observation.signals import OBSERVATION_SIZE as OBSERVATION_SIZE
 from fcnet_core.observation.signals import PARTS as PARTS
 from fcnet_core.observation.signals import ROBOT_SIGNALS as ROBOT_SIGNALS
 from fcnet_core.observation.signals import SCALARS as SCALARS

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Floats, Mask, Rows, Single
-from fcnet_core.observation import terms
+from fcnet_core.observation import terms as kinds
 from fcnet_core.observation.interface import Input, PolicyInterface
 from fcnet_core.observation.signals import MeasuredState
 from fcnet_core.observation.terms import Term
@@ -129,11 +129,11 @@ class ObservationBuilder:
 
     def _value(self, key: str, term: Term) -> Read:
         match term:
-            case terms.ProjectedGravity():
+            case kinds.ProjectedGravity():
                 return lambda values, _: projected_gravity(values["orientation"])
-            case terms.JointVelocity():
+            case kinds.JointVelocity():
                 return self._of_joints("joint_velocity")
-            case terms.JointPosition():
+            case kinds.JointPosition():
                 position, pose = self._of_joints("joint_position"), self.interface.pose
                 forms: dict[str, Read] = {
                     "sin": lambda values, known: np.sin(position(values, known)),
@@ -142,7 +142,7 @@ class ObservationBuilder:
                     "absolute": position,
                 }
                 return forms[term.form]
-            case terms.LastAction():
+            case kinds.LastAction():
                 place = term.age - 1
                 actions: dict[str, Read] = {
                     "sent": lambda _, known: known.sent[place],
@@ -150,16 +150,16 @@ class ObservationBuilder:
                     "index": lambda _, known: known.choice[place][..., None],
                 }
                 return actions[term.of]
-            case terms.Command():
+            case kinds.Command():
                 return self._command(term.fields)
-            case terms.Clock():
+            case kinds.Clock():
                 return self._clock(key, term)
-            case terms.Constant():
+            case kinds.Constant():
                 rows = lru_cache(maxsize=1)(lambda lead: np.full((*lead, term.size), term.value))
                 return lambda _, known: rows(known.setpoint.shape[:-1])
-            case terms.Reward():
+            case kinds.Reward():
                 return lambda values, _: np.where(self.steps == 0, 0.0, values["reward"])[..., None]
-            case terms.ReturnToGo():
+            case kinds.ReturnToGo():
                 return self._return_to_go(key, term)
         return lambda values, _: values[term.reads]
 
@@ -186,7 +186,7 @@ class ObservationBuilder:
 
         return read
 
-    def _clock(self, key: str, term: terms.Clock) -> Read:
+    def _clock(self, key: str, term: kinds.Clock) -> Read:
         period = 1.0 / self.interface.rate
         if term.form == "gait":
             return _gait
@@ -210,7 +210,7 @@ class ObservationBuilder:
 
         return foot_sines
 
-    def _return_to_go(self, key: str, term: terms.ReturnToGo) -> Read:
+    def _return_to_go(self, key: str, term: kinds.ReturnToGo) -> Read:
         if term.hold:
             return lambda _values, _known: np.full((*self._lead, 1), term.target)
         span = term.reference[1] - term.reference[0]

@@ -17,28 +17,11 @@ from fcnet_core.arrays import Array, ArraySpec, Single, Spec
 from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Number, Positive
-from fcnet_core.observation.terms import (
-    PRESETS,
-    VELOCITY_TERMS,
-    AnyTerm,
-    Clock,
-    Command,
-    Constant,
-    Frames,
-    Image,
-    JointPosition,
-    JointVelocity,
-    LastAction,
-    Preset,
-    ReturnToGo,
-    Reward,
-    Size,
-    Term,
-    Vector,
-)
+from fcnet_core.observation import terms as kinds
+from fcnet_core.observation.terms import PRESETS, VELOCITY_TERMS, AnyTerm, Frames, Size, Term
 from fcnet_core.robot import FIXED, SETPOINT_FIELDS, CommandRange, Gait, PerJoint, Robot, per_joint
 
-SETPOINT_TERMS = (Command, Clock, Constant)  # neighbours of these types are one part, `command`
+SETPOINT_TERMS = (kinds.Command, kinds.Clock, kinds.Constant)  # neighbours of these types are one part, `command`
 
 
 class History(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,10 +43,10 @@ class Input(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_
     history: History | None = None
 
     def __post_init__(self) -> None:
-        if any(isinstance(term, Preset) for term in self.terms):
-            expanded = [PRESETS[term.name] if isinstance(term, Preset) else (term,) for term in self.terms]
+        if any(isinstance(term, kinds.Preset) for term in self.terms):
+            expanded = [PRESETS[term.name] if isinstance(term, kinds.Preset) else (term,) for term in self.terms]
             force_setattr(self, "terms", tuple(chain(*expanded)))
-        if len(self.terms) > 1 and any(isinstance(term, Image) for term in self.terms):
+        if len(self.terms) > 1 and any(isinstance(term, kinds.Image) for term in self.terms):
             raise ValueError("an image must be alone in its input")
 
     def frames(self, term: Term) -> int:
@@ -196,11 +179,11 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             raise ValueError(f"input {name}: the setpoints {unknown} are neither in commands.ranges nor fixed")
         if isinstance(term.scale, tuple) and len(term.scale) != size:
             raise ValueError(f"input {name}: scale of {term.part} has {len(term.scale)} numbers, but needs {size}")
-        if isinstance(term, LastAction) and term.of == "index" and not self.table:
+        if isinstance(term, kinds.LastAction) and term.of == "index" and not self.table:
             raise ValueError(f"input {name}: a last action by index needs an action table")
-        if isinstance(term, Clock) and term.form == "gait" and commands.gait is None:
+        if isinstance(term, kinds.Clock) and term.form == "gait" and commands.gait is None:
             raise ValueError(f"input {name}: a gait clock needs commands.gait")
-        if isinstance(term, JointPosition) and term.form == "relative" and self.default_pose is None:
+        if isinstance(term, kinds.JointPosition) and term.form == "relative" and self.default_pose is None:
             raise ValueError(f"input {name}: relative joint positions need default_pose")
 
     @property
@@ -230,19 +213,19 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def size(self, term: Term) -> int:
         """Return the number of entries of a term in one frame."""
         match term:
-            case JointPosition() | JointVelocity():
+            case kinds.JointPosition() | kinds.JointVelocity():
                 return len(self.joints)
-            case LastAction(of="index"):
+            case kinds.LastAction(of="index"):
                 return 1
-            case LastAction():
+            case kinds.LastAction():
                 return self.values
-            case Command():
+            case kinds.Command():
                 return len(term.fields)
-            case Clock():
+            case kinds.Clock():
                 return {"gait": 3, "sin_cos": 2}.get(term.form, len(term.offsets))
-            case Constant() | Vector():
+            case kinds.Constant() | kinds.Vector():
                 return term.size
-            case Image():
+            case kinds.Image():
                 return math.prod(term.shape)
         return term.SIZE
 
@@ -255,9 +238,9 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def _spec(self, seen: Input) -> ArraySpec:
         first = seen.terms[0]
-        if isinstance(first, Image):
+        if isinstance(first, kinds.Image):
             return ArraySpec(first.shape, "uint8")
-        if isinstance(first, LastAction) and first.of == "index" and len(seen.terms) == 1:
+        if isinstance(first, kinds.LastAction) and first.of == "index" and len(seen.terms) == 1:
             return ArraySpec((seen.frames(first),), "int64")
         sizes: list[tuple[str, int]] = []
         for _, term in self.blocks(seen):
@@ -319,9 +302,9 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def has_past(self) -> bool:
         """Whether an input depends on more than the signals and commands of its step and the target sent before it."""
         return any(
-            seen.history or term.history or isinstance(term, Reward | ReturnToGo)
-            or (isinstance(term, LastAction) and (term.of != "sent" or term.age > 1))
-            or (isinstance(term, Clock) and term.form != "gait")
+            seen.history or term.history or isinstance(term, kinds.Reward | kinds.ReturnToGo)
+            or (isinstance(term, kinds.LastAction) and (term.of != "sent" or term.age > 1))
+            or (isinstance(term, kinds.Clock) and term.form != "gait")
             for seen in self.inputs.values()
             for term in seen.terms
         )  # fmt: skip
@@ -365,9 +348,9 @@ def vector_interface(spec: Spec, action: int, rate: float = 1.0, name: str = "")
     inputs = {}
     for key, array in spec.items():
         if array.dtype == "float32":
-            term: AnyTerm = Vector(name=key, size=math.prod(array.shape))
+            term: AnyTerm = kinds.Vector(name=key, size=math.prod(array.shape))
         else:
             height, width, channels = array.shape
-            term = Image(camera=key, size=(height, width), encoding="mono8" if channels == 1 else "rgb8")
+            term = kinds.Image(camera=key, size=(height, width), encoding="mono8" if channels == 1 else "rgb8")
         inputs[key] = Input(terms=(term,))
     return PolicyInterface(rate=rate, environment=name, inputs=inputs, action=VectorAction(size=action))

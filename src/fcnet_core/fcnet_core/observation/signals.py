@@ -112,9 +112,7 @@ PARTS = {  # in the order of the paper, appendix C.3
     "last_action": 12,
     "command": 16,
 }
-OBSERVATION_SIZE = sum(PARTS.values())
-ACTION_SIZE = 12
-ARRAYS = {"observation": ArraySpec((OBSERVATION_SIZE,), parts=PARTS), "action": ArraySpec((ACTION_SIZE,))}
+ARRAYS = {"observation": ArraySpec((70,), parts=PARTS), "action": ArraySpec((12,))}
 LAYOUT = ARRAYS["observation"].slices()
 # Standard deviations of the sensor noise by part, in simulation and in training. The controller itself computes
 # last_action and command, so these have no noise.

@@ -1,4 +1,6 @@
-"""Whatever is asked for, the policy sees commands within its ranges that change no faster than they may."""
+"""Whatever is asked for, the policy sees commands within its ranges that change no faster than they may. The gait clock
+is a function of commands and time: it starts at once and stops on whole or half strides.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fcnet_core.control.command import CommandShaper
+from fcnet_core.control.command import CommandShaper, GaitClock
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")
@@ -87,3 +89,47 @@ def test_a_batch_is_its_robots_and_reset_touches_only_the_chosen(sequence) -> No
             np.testing.assert_array_equal(single.setpoint[0], batch.setpoint[robot])
             assert single.clock.phase[0] == batch.clock.phase[robot]
             assert single.clock.walking[0] == batch.clock.walking[robot]
+
+
+SLOWEST_HALF_STRIDE = 0.5 / (ROBOT.gait.frequency + ROBOT.commands["frequency"].lowest)
+speeds = st.one_of(st.just(0.0), st.floats(ROBOT.commands["vx"].lowest, ROBOT.commands["vx"].highest))
+offsets = st.floats(ROBOT.commands["frequency"].lowest, ROBOT.commands["frequency"].highest)
+# Stretches of constant commands: (speed, frequency offset, periods).
+drives = st.lists(st.tuples(speeds, offsets, st.integers(1, 60)), min_size=1, max_size=6)
+
+
+@given(drives)
+def test_the_clock_moves_by_its_frequency_stops_after_half_strides_and_lingers_after_commands(drive) -> None:
+    gait, since = GaitClock(ROBOT.gait, PERIOD), np.inf
+    for wanted in [wish(vx=vx, frequency=frequency) for vx, frequency, count in drive for _ in range(count)]:
+        before, walked = gait.phase[0], gait.walking[0]
+        gait.advance(wanted)
+        assert 0.0 <= gait.phase[0] < 1.0
+        moved, step = (gait.phase[0] - before) % 1.0, gait.frequency(wanted)[0] * PERIOD
+        if gait.walking[0]:
+            assert moved == pytest.approx(step)
+        else:
+            assert gait.phase[0] in (0.0, 0.5)
+            assert moved <= step if walked else moved == 0.0  # never back, never ahead
+        since = 0.0 if abs(wanted[0, 0]) > ROBOT.gait.threshold else since + PERIOD
+        if since < ROBOT.gait.linger - 1e-9:
+            assert gait.walking[0]
+        if since > ROBOT.gait.linger + SLOWEST_HALF_STRIDE + 2 * PERIOD:
+            assert not gait.walking[0]
+
+
+@pytest.mark.parametrize("field", ["vx", "vy", "yaw_rate"])
+def test_every_direction_of_motion_moves_the_clock_and_posture_does_not(field) -> None:
+    gait = GaitClock(ROBOT.gait, PERIOD)
+    still = dict.fromkeys(("height", "roll", "pitch", "width", "clearance", "frequency"), 0.2)
+    gait.advance(wish(**still))
+    assert not gait.walking[0]
+    gait.advance(wish(**still, **{field: -0.3}))
+    assert gait.walking[0]
+
+
+def test_strides_are_faster_above_the_knee_speed() -> None:
+    gait, knee = GaitClock(ROBOT.gait, PERIOD), ROBOT.gait.speed_knee
+    slow, fast = (gait.frequency(wish(vx=vx))[0] for vx in (knee, knee + 0.6))
+    assert slow == pytest.approx(ROBOT.gait.frequency)
+    assert fast == pytest.approx(ROBOT.gait.frequency + 0.6 * ROBOT.gait.frequency_gain)

@@ -28,20 +28,11 @@ from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
+from fcnet_ros import topics
 from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
-from fcnet_ros.topics import (
-    CMD_POSE,
-    CMD_VEL,
-    DIAGNOSTICS,
-    JOINT_TRAJECTORY,
-    MODE,
-    ODOM,
-    POLICY_STEP,
-    ROBOT_FAULT,
-    NewestMessage,
-)
+from fcnet_ros.topics import NewestMessage
 from fcnet_teleop.controls import POSE, VELOCITY, RemoteControl
 
 TIMEOUT = 0.5  # [s] maximum age of commands, targets and odometry
@@ -76,14 +67,14 @@ class RobotView:
         self._odometry_time = self._target_time = self._setpoint_time = NEVER  # of reception
         self._states = StateReceiver(node, self._state)
         self._messages = [
-            NewestMessage(node, ODOM, self._store_odometry),
-            NewestMessage(node, JOINT_TRAJECTORY, self._store_target, raw=True),
-            NewestMessage(node, POLICY_STEP.of(controller), self._store_step),
+            NewestMessage(node, topics.ODOM, self._store_odometry),
+            NewestMessage(node, topics.JOINT_TRAJECTORY, self._store_target, raw=True),
+            NewestMessage(node, topics.POLICY_STEP.of(controller), self._store_step),
         ]
         kind = TwistStamped if stamped else Twist
-        for topics in remote.sources:
-            source = self._commands.add_source(topics.name)
-            velocity, pose = CMD_VEL.named(topics.velocity, kind), CMD_POSE.named(topics.pose)
+        for names in remote.sources:
+            source = self._commands.add_source(names.name)
+            velocity, pose = topics.CMD_VEL.named(names.velocity, kind), topics.CMD_POSE.named(names.pose)
             self._messages.append(NewestMessage(node, velocity, partial(_store_velocity, source)))
             self._messages.append(NewestMessage(node, pose, partial(_store_pose, source)))
 
@@ -178,9 +169,9 @@ class RobotStatus:
         self._statuses: dict[str, tuple[float, dict[str, Any]]] = {}  # reception [s], JSON types
         self._responses: deque[str] = deque(maxlen=MAX_RESPONSES)
         self._count = 0
-        MODE.of(controller).subscribe(node, self._set_mode)
-        ROBOT_FAULT.subscribe(node, self._set_robot_fault)
-        DIAGNOSTICS.subscribe(node, self._set_diagnostics)
+        topics.MODE.of(controller).subscribe(node, self._set_mode)
+        topics.ROBOT_FAULT.subscribe(node, self._set_robot_fault)
+        topics.DIAGNOSTICS.subscribe(node, self._set_diagnostics)
 
     def add_response(self, message: str) -> None:
         """Add a response to a page's request."""
@@ -221,7 +212,7 @@ class RobotStatus:
 
     def _look_for_controller(self, now: float) -> None:
         """Detect a lost controller: one that exits removes its topics; one that is killed or hangs sends nothing."""
-        ended = self._mode and not self._node.count_publishers(MODE.of(self._controller).name)
+        ended = self._mode and not self._node.count_publishers(topics.MODE.of(self._controller).name)
         lost = bool(ended) or NEVER < self._health_time < now - OUTDATED
         if ended:
             self._mode, self._health_time = UNKNOWN, NEVER
