@@ -60,14 +60,9 @@ def test_a_request_other_than_to_walk_takes_the_velocity_back(command, request_)
     assert command.setpoint["vx"] == 0.0
 
 
-def test_an_untouched_keyboard_publishes_nothing(command):
-    assert not has_velocity(command, 0.0)
-    assert not has_pose(command, 0.0)
-    press(command, "2", "0")
-    assert not has_velocity(command, 10.0)
-
-
 def test_a_velocity_is_published_until_a_second_after_it_has_become_zero_and_a_pose_for_a_second(command):
+    press(command, "2", "0", now=10.0)
+    assert not has_velocity(command, 10.0) and not has_pose(command, 10.0)
     press(command, "w", now=10.0)
     assert has_velocity(command, 60.0)
     assert not has_pose(command, 10.0)

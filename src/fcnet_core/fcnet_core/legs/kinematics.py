@@ -32,6 +32,7 @@ class LegKinematics:
         self._thigh, self._calf = size.thigh, size.calf
         self._side = size.abduction * LEFT
         self.hips = np.stack([FRONT * size.hip_x, LEFT * size.hip_y, np.zeros(4)], axis=-1)
+        self.neutral = self.hips + np.stack([np.zeros(4), self._side, np.zeros(4)], axis=-1)
 
     def points(self, joints: Array) -> Array:
         """Return hip axis, thigh axis, knee and foot centre (..., 4 legs, 4 points, 3) [m]."""

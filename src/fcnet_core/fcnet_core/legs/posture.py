@@ -33,7 +33,7 @@ class Posture:
 
     def __init__(self, robot: Robot, stand_up_time: float, lie_down_time: float) -> None:
         self._robot, self._stand_up_time, self._lie_down_time = robot, stand_up_time, lie_down_time
-        self._path, self.fault = stand_path(robot), ""
+        self._path, self.mode, self.fault = stand_path(robot), Mode.PASSIVE, ""
         self.leaving: Mode | None = None
         self._begin(Mode.PASSIVE, robot.rest_pose, LYING, 0.0, [])
         self._righting: SelfRighting | None = None
