@@ -26,8 +26,8 @@ def evaluated(robot, model, monkeypatch):
         states, sent = [], []
         signals, step = Simulation.signals, Simulation.step
 
-        def recorded_signals(self):
-            states.append(RobotState(**signals(self)))
+        def recorded_signals(self, **given):
+            states.append(RobotState(**signals(self, **given)))
             return vars(states[-1])
 
         def recorded_step(self, targets, record=False):
