@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_bag import stood_before, text
+from made_bag import stood_before, text, without
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
@@ -25,10 +25,6 @@ AS_ALIENGO = {"fcnet.robot": "aliengo"}
 
 def fault_at(time: float) -> Edit:
     return lambda messages: [*messages, (time, "controller/mode", text("fault"))]
-
-
-def without(topic: str, begin: float, end: float) -> Edit:
-    return lambda messages: [entry for entry in messages if entry[1] != topic or not begin <= entry[0] < end]
 
 
 @pytest.fixture(scope="session")
@@ -75,8 +71,8 @@ def not_a_number(messages: list[Any]) -> list[Any]:
 @pytest.mark.parametrize(
     ("edit", "steps", "left_out"),
     [
-        (without("joint_states", 1.0, 1.3), (180, 188), (12, 20)),
-        (without("controller/policy_step", 2.0, 2.02), (198, 198), (0, 0)),
+        (without(1.0, 1.3, "joint_states"), (180, 188), (12, 20)),
+        (without(2.0, 2.02, "controller/policy_step"), (198, 198), (0, 0)),
         (not_a_number, (187, 194), (5, 12)),
     ],
     ids=["no states", "a missing step", "NaN"],

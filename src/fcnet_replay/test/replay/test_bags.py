@@ -7,15 +7,12 @@ import struct
 
 import numpy as np
 import pytest
-from made_bag import STORAGES
+from made_bag import STORAGES, TYPES, message
 from rosbags.rosbag2 import Reader
-from rosbags.typesys import Stores, get_typestore
 
 from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
-
-TYPES = get_typestore(Stores.ROS2_JAZZY)
 
 
 def everything(bag, topics=None):
@@ -95,12 +92,11 @@ def columns_of(kind, messages):
 
 
 def joint_state(names, seed):
+    header = {"stamp": {"sec": seed, "nanosec": 7 * seed}, "frame_id": "base"}
     random = np.random.default_rng(seed)
-    stamp = TYPES.types["builtin_interfaces/msg/Time"](sec=seed, nanosec=7 * seed)
-    header = TYPES.types["std_msgs/msg/Header"](stamp=stamp, frame_id="base")
-    values = [random.standard_normal(len(names)) for _ in range(3)]
-    message = TYPES.types["sensor_msgs/msg/JointState"](header, names, *values)
-    return message, bytes(TYPES.serialize_cdr(message, "sensor_msgs/msg/JointState"))
+    values = {name: random.standard_normal(len(names)) for name in ("position", "velocity", "effort")}
+    made = message("sensor_msgs/msg/JointState", {"header": header, "name": names, **values})
+    return made, bytes(TYPES.serialize_cdr(made, "sensor_msgs/msg/JointState"))
 
 
 def test_columns_hold_what_each_message_holds() -> None:
@@ -111,22 +107,22 @@ def test_columns_hold_what_each_message_holds() -> None:
     for group in columns_of("sensor_msgs/msg/JointState", [data for _, data in made]):
         assert isinstance(group, Columns)
         for place, row in enumerate(group.rows.tolist()):
-            message = made[row][0]
-            assert group.layout.texts["name"] == message.name
+            expected = made[row][0]
+            assert group.layout.texts["name"] == expected.name
             assert group.layout.texts["header.frame_id"] == ["base"]
-            assert group.numbers("header.stamp.nanosec")[place] == message.header.stamp.nanosec
+            assert group.numbers("header.stamp.nanosec")[place] == expected.header.stamp.nanosec
             for field in ("position", "velocity", "effort"):
-                np.testing.assert_array_equal(group.numbers(field)[place], getattr(message, field))
+                np.testing.assert_array_equal(group.numbers(field)[place], getattr(expected, field))
             seen.add(row)
     assert seen == set(range(40))
 
 
 def test_what_lies_between_strings_may_be_anything() -> None:
     """Writers leave there what was in their memory."""
-    _, message = joint_state(["hip"], 1)
-    odd = message.replace(b"base\0\0\0\0", b"base\0xyz")
-    assert odd != message
-    (group,) = columns_of("sensor_msgs/msg/JointState", [message, odd])
+    _, data = joint_state(["hip"], 1)
+    odd = data.replace(b"base\0\0\0\0", b"base\0xyz")
+    assert odd != data
+    (group,) = columns_of("sensor_msgs/msg/JointState", [data, odd])
     assert group.rows.tolist() == [0, 1]
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_bag import without
 
 from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import save_model
@@ -63,10 +64,7 @@ def test_gaps_and_late_messages_are_counted_and_measured(evaluate) -> None:
 
 @pytest.mark.parametrize("lacking", ["joint_states", "imu/data", "odom"])
 def test_what_a_bag_lacks_at_its_beginning_is_reported_in_seconds(evaluate, lacking) -> None:
-    def begin_late(messages):
-        return [entry for entry in messages if entry[1] != lacking or entry[0] >= 1.7]
-
-    evaluation = evaluate(edit=begin_late)
+    evaluation = evaluate(edit=without(-1.0, 1.7, lacking))
     delays = dict(evaluation.figures["timing"]["start_delay_s"])
     assert delays.pop(lacking) == pytest.approx(1.7, abs=0.05)
     assert max(delays.values()) < 0.1

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_bag import EPOCH, pose, stood_before, text, twist
+from made_bag import EPOCH, pose, stood_before, text, twist, without
 
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_replay.bags.bag import open_bag
@@ -91,11 +91,7 @@ def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer) -> None:
 
 
 def without_targets(begin, end):
-    def edit(messages):
-        messages = stood_before(messages)
-        return [entry for entry in messages if entry[1] != "joint_trajectory" or not begin <= entry[0] < end]
-
-    return edit
+    return lambda messages: without(begin, end, "joint_trajectory")(stood_before(messages))
 
 
 @pytest.mark.parametrize(
@@ -132,10 +128,7 @@ def evaluate(write_bag):
     """Figures and codes of findings for a walk of 399 steps that lacks the messages of some topics for a time [s]."""
 
     def evaluate(topics, begin, end):
-        def edit(messages):
-            return [entry for entry in messages if entry[1] not in topics or not begin <= entry[0] < end]
-
-        evaluation = evaluate_bag(write_bag(edit=edit, seconds=8.0, rate=100.0, **ROBOT))
+        evaluation = evaluate_bag(write_bag(edit=without(begin, end, *topics), seconds=8.0, rate=100.0, **ROBOT))
         return evaluation.figures["policies"]["A"], {finding.code for finding in findings(evaluation)}
 
     return evaluate
@@ -163,10 +156,7 @@ def test_a_bag_that_begins_in_the_middle_of_a_walk_is_compared_once_the_memory_i
 
 
 def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
-    def cut(messages):
-        return [entry for entry in messages if entry[1] != "controller/policy_step" or entry[0] >= 1.0]
-
-    evaluation = evaluate_bag(write_bag(edit=cut, **ROBOT))
+    evaluation = evaluate_bag(write_bag(edit=without(0.0, 1.0, "controller/policy_step"), **ROBOT))
     assert not evaluation.figures["policies"]["A"]["action_error_rad"]["agrees"]
     assert "nothing_compared" in [finding.code for finding in findings(evaluation)]
 

@@ -147,6 +147,11 @@ def stood_before(messages: Messages, period: float = 0.02) -> Messages:
     return [(-0.01, MODE, text(Mode.STANDING.value)), (period + 0.004, MODE, text(Mode.WALKING.value)), *others]
 
 
+def without(begin: float, end: float, *topics: str) -> Callable[[Messages], Messages]:
+    """An edit: no messages of these topics in this time [s]."""
+    return lambda messages: [entry for entry in messages if entry[1] not in topics or not begin <= entry[0] < end]
+
+
 def message(kind: str, values: Mapping[str, Any]) -> Any:
     """A message of this type with these values, a mapping for a message in it; all others are zero or empty."""
     fields = {name: _field(of, values.get(name)) for name, of in TYPES.fielddefs[kind][1]}
