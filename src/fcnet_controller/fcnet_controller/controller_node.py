@@ -12,7 +12,7 @@ from functools import partial
 from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
@@ -174,24 +174,6 @@ class ControllerNode(LifecycleNode):
         }
         topics.create_request_services(self, requests, lambda: self._active_controller().emergency_stop())
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Load robot and policy; FAILURE, with the reason in the log, if they do not fit."""
-        return transition(self, self._configure)
-
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Start the control loop, in passive mode: the joints are damped."""
-        return transition(self, self._activate)
-
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Stop commanding; the last command is damping, and the next activation starts in passive mode."""
-        return transition(self, self.stop_commanding)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Unload robot and policy, so that parameters can be changed."""
-        return transition(self, self._configured.close)
-
-    on_shutdown = on_deactivate
-
     def stop_commanding(self) -> None:
         """Damp the robot and end the control loop, if it runs."""
         self._active.close()
@@ -208,6 +190,7 @@ class ControllerNode(LifecycleNode):
         return self._controller
 
     def _configure(self) -> None:
+        """Load robot and policy, and create the topics; no targets are sent before the loop starts."""
         with ExitStack() as configured:
             self._settings = read_parameters(self, ControllerParameters)
             self._statistics, began = LoopStatistics("wake", "step", "response"), time.monotonic()
@@ -221,7 +204,6 @@ class ControllerNode(LifecycleNode):
             self._configured = configured.pop_all()
 
     def _connect(self, controller: Controller, configured: ExitStack) -> None:
-        """Create the topics of robot and operators; no targets are sent before the loop starts."""
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
         self._publisher = TargetPublisher(self, self._model.card.interface.joints, local=local)
         receiver = StateReceiver(self, self._state)
@@ -256,6 +238,7 @@ class ControllerNode(LifecycleNode):
             self.get_logger().warning(refusal)
 
     def _activate(self) -> None:
+        """Start the control loop, in passive mode: the joints are damped."""
         assert self._controller is not None
         self._loop = loop = ControlLoop(self._pace, self._changed.trigger, self._request_privileges)
         self._active.enter_context(topics.temporary_entities(self))
@@ -273,6 +256,10 @@ class ControllerNode(LifecycleNode):
         self._active.callback(self._end_loop, loop, self._controller)
         loop.start()
         self._publish_mode()
+
+    on_configure, on_activate = transition(_configure), transition(_activate)
+    on_deactivate, on_shutdown = transition(stop_commanding), transition(stop_commanding)
+    on_cleanup = transition(lambda node: node._configured.close())
 
     def _end_loop(self, loop: ControlLoop, controller: Controller) -> None:
         loop.stop()

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 import numpy as np
-from rclpy.lifecycle import LifecycleNode, LifecycleState, TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleNode
 
 from fcnet_core.errors import FcnetError
 from fcnet_ros import topics
@@ -57,29 +57,12 @@ class HardwareNode(LifecycleNode):
         """Whether the node has failed or the user has closed the robot's window."""
         return self.failed or self._hardware.closed_by_user
 
-    def on_configure(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Connect to the robot; log an error and return FAILURE if that is impossible."""
-        return transition(self, self._configure)
-
-    def on_activate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Let the joints follow targets."""
-        return transition(self, self._hardware.activate)
-
-    def on_deactivate(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Damp the joints; states are still published."""
-        return transition(self, self._hardware.deactivate)
-
-    def on_cleanup(self, state: LifecycleState) -> TransitionCallbackReturn:
-        """Damp the robot and disconnect."""
-        return transition(self, self.leave_robot)
-
-    on_shutdown = on_cleanup
-
     def leave_robot(self) -> None:
         """Damp the robot, end the loop and close the connection, if configured."""
         self._configured.close()
 
     def _configure(self) -> None:
+        """Connect to the robot; from then on it is damped."""
         with ExitStack() as configured:
             parameters = read_parameters(self, self._hardware.parameters)
             configured.callback(self._hardware.close)
@@ -98,6 +81,10 @@ class HardwareNode(LifecycleNode):
             self._loop.start()
             self._report()
             self._configured = configured.pop_all()
+
+    on_configure, on_cleanup, on_shutdown = transition(_configure), transition(leave_robot), transition(leave_robot)
+    on_activate = transition(lambda node: node._hardware.activate())
+    on_deactivate = transition(lambda node: node._hardware.deactivate())
 
     def _subscribe_targets(
         self, parameters: HardwareParameters, states: StateTopics, configured: ExitStack

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 import rclpy
 from rclpy.exceptions import ParameterException
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
-from rclpy.lifecycle import TransitionCallbackReturn
+from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
@@ -211,19 +211,24 @@ def freeze() -> None:
     gc.freeze()
 
 
-def transition(node: Node, work: Callable[[], None]) -> TransitionCallbackReturn:
-    """Do the `work` of a transition and return its result. An exception is logged, as rclpy would drop it: a ValueError
-    or OSError as one line, others with their traceback.
+def transition(work: Callable[[Any], None]) -> Any:
+    """Return a callback of a managed node, such as on_configure, that calls `work(node)`; it fails with an exception.
+
+    An exception is logged, as rclpy would drop it: a ValueError or OSError as one line, others with their traceback.
     """
-    try:
-        work()
-    except (ValueError, OSError) as refusal:
-        node.get_logger().error(" ".join(str(refusal).split()))  # YAML's errors have several lines
-        return FAILURE
-    except Exception:  # noqa: BLE001 every error is logged
-        node.get_logger().fatal(f"a transition has failed with an error\n{traceback.format_exc()}")
-        return FAILURE
-    return SUCCESS
+
+    def callback(node: Any, _state: LifecycleState) -> TransitionCallbackReturn:
+        try:
+            work(node)
+        except (ValueError, OSError) as refusal:
+            node.get_logger().error(" ".join(str(refusal).split()))  # YAML's errors have several lines
+            return FAILURE
+        except Exception:  # noqa: BLE001 every error is logged
+            node.get_logger().fatal(f"a transition has failed with an error\n{traceback.format_exc()}")
+            return FAILURE
+        return SUCCESS
+
+    return callback
 
 
 class RecorderGate:
