@@ -7,17 +7,18 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import yaml
 from launch import Action
 from launch.actions import ExecuteProcess, LogInfo
 
 from fcnet_controller.descriptions.arguments import PATIENCE, SuiteLaunch, go_on_without, missing_packages
 from fcnet_controller.parameters import ControllerParameters, policy_path
+from fcnet_core.files import read_settings
 from fcnet_core.model_file import load_model
 from fcnet_core.names import CONTROLLER, full_name
 from fcnet_core.remote import load_remote_map
@@ -74,16 +75,14 @@ def recorded_topics(namespace: str) -> list[str]:
 
 def recording_notes(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> dict[str, str]:
     """Return the bag's custom data. Raises FcnetError."""
+    namespace, file = launch["namespace"].strip("/"), launch["params_file"]
     parameters = default_parameters(ControllerParameters) | controller
-    if launch["params_file"]:
-        parameters |= controller_section(
-            yaml.safe_load(Path(launch["params_file"]).read_text(encoding="utf-8")), launch["namespace"]
-        )
+    if file:
+        parameters |= controller_section(read_settings(file, dict, "parameter file"), namespace)
     path = policy_path(robot, str(parameters["policy"]))
     model = load_model(path)
     parameters["control_rate"] = parameters["control_rate"] or model.card.interface.rate
-    namespace, revision = launch["namespace"].strip("/"), git_revision()
-    notes = RecordingNotes(robot, str(path.absolute()), model.fingerprint, revision, namespace, parameters)
+    notes = RecordingNotes(robot, str(path.absolute()), model.fingerprint, git_revision(), namespace, parameters)
     given = {name: text for name, text in launch.texts.items() if text}
     return notes.custom_data() | {f"{PREFIX}launch": json.dumps(given)}
 
@@ -108,10 +107,7 @@ def controller_section(content: Any, namespace: str, parts: tuple[str, ...] = ()
 def git_revision() -> str:
     """Return the commit of this suite, with "-dirty" after changes; empty outside a repository."""
     command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
-    try:
-        described = subprocess.run(
-            command, cwd=Path(__file__).resolve().parent, capture_output=True, text=True, timeout=10.0, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return described.stdout.strip() if described.returncode == 0 else ""
+    options: dict[str, Any] = {"cwd": Path(__file__).resolve().parent, "capture_output": True, "text": True}
+    with suppress(OSError, subprocess.SubprocessError):
+        return subprocess.run(command, timeout=10.0, check=True, **options).stdout.strip()
+    return ""

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from launch import Action, LaunchDescription
 from launch_ros.actions import Node
 
@@ -32,7 +31,7 @@ from fcnet_controller.descriptions.arguments import (
     parameter_argument,
 )
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import check_readable, check_writable
+from fcnet_core.files import check_writable, read_settings
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.names import ROBOT_DESCRIPTION, TF
 from fcnet_core.robot import load_robot
@@ -51,15 +50,6 @@ FRAME_RATE = 50.0  # [Hz] of the frames
 END = end_after("demo_course", "the demo has passed")
 
 
-def check_yaml(text: str) -> None:
-    """Raise ValueError unless a text is the path of a YAML file."""
-    check_readable(text)
-    try:
-        yaml.safe_load(Path(text).read_bytes())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FcnetError(f"it is not YAML: {' '.join(str(error).split())}") from error
-
-
 def check_new_folder(text: str) -> None:
     """Raise ValueError unless a folder can be made there."""
     if Path(text).exists():
@@ -74,6 +64,7 @@ BACKEND = (
 DEMO = "true is short for command:=demo; hard: a push topples the robot, and it gets up again"
 DESCRIPTION = "true starts robot_state_publisher, whose frames RViz and Foxglove draw (docs/monitor.md)"
 RECORD = "true records a bag of states, commands, targets and modes (docs/replay.md)"
+PARAMS_FILE = "YAML file with the nodes' parameters, which win over the launch's"
 FREE = "for backend:=desk a free port"
 
 ARGUMENTS = (
@@ -98,7 +89,7 @@ ARGUMENTS = (
     *(parameter_argument(BOARD, fault, default="", backends=DESK) for fault in ("loss", "jitter", "delay")),
     parameter_argument("controller", "targets_over", SIMULATOR, "bridge"),
     NAMESPACE,
-    Argument("params_file", "", "YAML file with the nodes' parameters, which win over the launch's", check=check_yaml),
+    Argument("params_file", "", PARAMS_FILE, check=partial(read_settings, kind=dict, what="parameter file")),
     LOG_LEVEL,
     Argument("record", "false", RECORD, bool),
     Argument("bag", "", "record: the bag's new folder; empty for fcnet_<robot>_<date>_<time>", check=check_new_folder),
