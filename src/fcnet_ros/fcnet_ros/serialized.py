@@ -42,28 +42,21 @@ class CdrReader:
 
     def stamp(self) -> int:
         """Return a stamp [ns]."""
-        self._require(8)
-        second, nanosecond = STAMP.unpack_from(self.content, self.at)
-        self.at += 8
-        return int(second) * SECOND + int(nanosecond)
+        second, nanosecond = STAMP.unpack_from(self.content, self._take(8, 4))
+        stamp: int = second * SECOND + nanosecond
+        return stamp
 
     def count(self, limit: int = 0xFFFFFFFF, what: str = "elements") -> int:
         """Return a number of elements up to `limit`."""
-        self.at += -self.at % 4
-        self._require(4)
-        (count,) = COUNT.unpack_from(self.content, self.at)
+        count: int = COUNT.unpack_from(self.content, self._take(4, 4))[0]
         if count > limit:
             raise MessageError(f"a message with {count} {what} is ignored; the limit is {limit}")
-        self.at += 4
-        return int(count)
+        return count
 
     def text(self, limit: int = MAX_TEXT) -> bytes:
         """Return a string in UTF-8."""
-        length = self.count(limit + 1, "bytes of text")
-        self._require(length)
-        text = self.content[self.at : self.at + length]
-        self.at += length
-        return text.removesuffix(b"\0")
+        begin = self._take(self.count(limit + 1, "bytes of text"))
+        return self.content[begin : self.at].removesuffix(b"\0")
 
     def names(self) -> tuple[str, ...]:
         """Return a sequence of names."""
@@ -76,14 +69,15 @@ class CdrReader:
 
     def array(self, count: int) -> Array:
         """Return `count` numbers."""
-        begin = self.at + (HEADER - self.at) % 8
-        self.at = begin + 8 * count
-        self._require(0)
-        return np.frombuffer(self.content, DOUBLE, count, begin)
+        return np.frombuffer(self.content, DOUBLE, count, self._take(8 * count, 8))
 
-    def _require(self, size: int) -> None:
-        if self.at + size > len(self.content):
+    def _take(self, size: int, alignment: int = 1) -> int:
+        """Return the place of the next `size` bytes, and continue behind them."""
+        begin = self.at + (HEADER - self.at) % alignment
+        self.at = begin + size
+        if self.at > len(self.content):
             raise MessageError("a message that ends too early is ignored")
+        return begin
 
 
 def read_text(content: bytes, limit: int) -> bytes:
