@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -73,7 +73,7 @@ def own_domain() -> Iterator[int]:
 class Process:
     """A command in a process group of its own, in a ROS domain, with everything that it prints (stdout and stderr).
 
-    prepare: called in the new process before the command. echo: takes the lines, too.
+    environment: further variables. prepare: called in the new process before the command. echo: takes the lines, too.
     As a context manager it interrupts the command at the end, and kills what is left of it.
     """
 
@@ -81,12 +81,13 @@ class Process:
         self,
         command: Sequence[str],
         domain: int,
+        environment: Mapping[str, str] | None = None,
         prepare: Callable[[], None] | None = None,
         echo: TextIO | None = None,
     ) -> None:
         self._mark = uuid.uuid4().hex
         variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-        variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark}
+        variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark, **(environment or {})}
         self.process = subprocess.Popen(
             list(command),
             stdin=subprocess.DEVNULL,
