@@ -54,6 +54,9 @@ class Runtime(Policy, Protocol):
     def restore(self, state: PolicyState) -> None:
         """Continue from a copy of a `state` with the same names and shapes."""
 
+    def sequence(self, observations: Single) -> Single:
+        """Return the actions (T, action) of T steps of one robot."""
+
     def copy(self) -> Runtime:
         """Return a runtime with the same weights and a copy of the memory."""
 
@@ -113,6 +116,9 @@ class CompiledRuntime:
         if not self._step(seen, action, self._counts, self._data):
             finite_observation(observation, observation.shape)  # raises
         return action[0] if self._single else action
+
+    def sequence(self, observations: Single) -> Single:
+        return np.stack([self.step(observation) for observation in observations])
 
 
 class LoadedPolicy:
@@ -196,6 +202,17 @@ class LoadedPolicy:
         return self.runtime.step(checked)
 
     __call__ = step
+
+    def sequence(self, observations: npt.ArrayLike) -> Single:
+        """Return the actions (T, action) of T steps of one robot, T >= 1, for observations (T, observation).
+
+        The same as T calls of `step`, but faster if the policy's file has a graph for sequences. Raises
+        NonFiniteObservation before the first step if an entry is NaN or infinite.
+        """
+        if self._interval is not None:
+            return np.stack([self.step(observation) for observation in np.asarray(observations)])
+        ((shape, dtype),) = self._inputs.values()
+        return self.runtime.sequence(finite_observation(observations, (len(observations), *shape), dtype))
 
     def warm_up(self) -> None:
         """Run some steps, which compile code and fill caches, then reset."""

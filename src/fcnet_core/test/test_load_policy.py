@@ -17,7 +17,7 @@ from fcnet_core.model_file import PolicyModel, save_model
 from fcnet_core.observation import vector_interface
 from fcnet_core.policies import PolicyConfig, PolicyType
 from fcnet_core.policies.export import _exported, exported_step
-from fcnet_core.policies.exported_step import ExportedStep, packed
+from fcnet_core.policies.exported_step import ExportedStep
 from fcnet_core.policies.network import PolicyNetwork
 from fcnet_core.policy import CompiledRuntime, load_policy
 
@@ -91,7 +91,7 @@ def test_a_policy_may_see_several_arrays_and_images_as_they_are(small, monkeypat
     scales = {**small.model.scales, "observation_std": np.full(11, 2, dtype=np.float32)}
     interface = vector_interface(Colours().observation_spec, Colours().action)
     card = structs.replace(small.model.card, interface=interface, config=Colours())
-    model = PolicyModel(card, {"gain": np.ones(3, np.float32)}, scales, packed(_exported(Colours())))
+    model = PolicyModel(card, {"gain": np.ones(3, np.float32)}, scales, _exported(Colours()))
     image = np.zeros((2, 4, 4, 3), dtype=np.uint8)
     image[..., 1] = 200
     vector = np.full((2, 11), 4, dtype=np.float32)

@@ -296,10 +296,10 @@ def recorded_targets(
     if not interface.has_past:  # all observations at once
         seen = ObservationBuilder(interface, robot.joint_names).build(states, known)
         outputs = np.empty((steps, interface.outputs["action"]))
-        for step in range(steps):
-            if cold[step]:
-                policy.reset()
-            outputs[step] = policy.step(seen[step])
+        starts = np.flatnonzero(cold)
+        for first, end in zip(starts, [*starts[1:], steps], strict=True):
+            policy.reset()
+            outputs[first:end] = policy.sequence(seen[first:end])
         decoder = ActionDecoder(interface, robot, (steps,))
         return limiter.limit(decoder.decode(outputs, (states.joint_position, states.joint_velocity)))
     runner = PolicyRunner(policy, interface, JointLimiter(robot, period))

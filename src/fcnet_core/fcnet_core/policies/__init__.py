@@ -104,12 +104,14 @@ class PolicyType:
 
     network: network.PolicyNetwork of a config, a torch module; its step is exported to ONNX.
     numba: returns compiled_layers.CompiledStep of a PolicyModel and a number of robots; optional.
+    exports_sequences: also export `forward`, for sequences of at least `window` steps, which makes replays fast.
     """
 
     package: str
     config: type[PolicyConfig]
     network: str
     numba: str = ""
+    exports_sequences: bool = False
 
     @property
     def runtimes(self) -> tuple[str, ...]:

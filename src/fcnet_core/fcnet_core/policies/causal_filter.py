@@ -11,6 +11,7 @@ import numba
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import conv1d, pad
 
 from fcnet_core.arrays import Floats
 
@@ -19,6 +20,9 @@ DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster t
 
 def causal_filter(x: Tensor, h: Tensor) -> Tensor:
     """Return y (B, T, d) for x (B, T, d) and h (n, d), n <= T, of one type, with gradients for both."""
+    if torch.compiler.is_exporting():  # ONNX has neither the compiled code nor fast transforms
+        rows = pad(x.transpose(1, 2), (h.shape[0] - 1, 0))
+        return conv1d(rows, h.flip(0).T[:, None], groups=h.shape[1]).transpose(1, 2)
     if h.shape[0] <= DIRECT_WINDOW and x.device.type == "cpu":
         y: Tensor = DirectFilter.apply(x, h)
         return y

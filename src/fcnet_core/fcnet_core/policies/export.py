@@ -1,6 +1,6 @@
-"""Export of a policy's step to ONNX, by torch, for exported_step.py.
+"""Export of a policy's step to ONNX, by torch, for exported_step.py, and of its `forward` if its type asks for it.
 
-The graph depends on the configuration only: weights and scales are inputs while it is made and become initializers
+A graph depends on the configuration only: weights and scales are inputs while it is made and become initializers
 without data. So one export serves every policy of a configuration; it takes 5 to 9 s and is cached.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
@@ -39,7 +40,10 @@ Tensors = dict[str, Tensor]
 
 
 class ScaledStep(nn.Module):
-    """A network's step from raw observations by name to actions (B, action), with the scales as buffers."""
+    """A network's step from raw observations by name to actions (B, action), with the scales as buffers.
+
+    If `whole`, the network's `forward` instead, from sequences (B, T, ...) to actions (B, T, action).
+    """
 
     def __init__(self, network: PolicyNetwork, config: PolicyConfig) -> None:
         super().__init__()
@@ -48,10 +52,10 @@ class ScaledStep(nn.Module):
             self.register_buffer(name, torch.ones(shape))
         self.register_buffer(CLIP, torch.ones(()))
 
-    def forward(self, observation: Tensors, state: State) -> tuple[Tensor, State]:
+    def forward(self, observation: Tensors, state: State, whole: bool = False) -> tuple[Tensor, State]:
         scaled = {name: self._scaled(name, array) for name, array in observation.items()}
         inputs: Any = scaled if len(scaled) > 1 else next(iter(scaled.values()))
-        output, written = self.network.step(inputs, state)
+        output, written = (self.network if whole else self.network.step)(inputs, state)
         return self.get_buffer("action_mean") + self.get_buffer("action_scale") * output, written
 
     def _scaled(self, name: str, array: Tensor) -> Tensor:
@@ -65,25 +69,25 @@ class ScaledStep(nn.Module):
 class _Functional(nn.Module):
     """A step whose weights and scales are arguments, so that the exporter cannot fold them into constants."""
 
-    def __init__(self, step: ScaledStep) -> None:
+    def __init__(self, step: ScaledStep, whole: bool) -> None:
         super().__init__()
-        self._step = (step,)  # not a submodule
+        self._step, self._whole = (step,), whole  # the step is not a submodule
 
     def forward(self, observation: Tensors, state: State, arrays: Tensors) -> tuple[Tensor, ...]:
-        action, written = functional_call(self._step[0], arrays, (observation, state))
+        action, written = functional_call(self._step[0], arrays, (observation, state, self._whole))
         return action, *(written[name] for name in state)
 
 
 @cache
 def exported_step(config: PolicyConfig) -> bytes:
-    """Return the packed graph of a configuration, from the cache if it is there.
+    """Return the packed graphs of a configuration, from the cache if they are there.
 
     Raises FcnetError if ONNX Runtime computes other actions than the network.
     """
     path = CACHE / _digest(config)
     if path.is_file():
         return path.read_bytes()
-    step = packed(_exported(config))
+    step = _exported(config)
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, step)
@@ -107,32 +111,38 @@ def _exported(config: PolicyConfig) -> bytes:
         step = ScaledStep(kind.part(kind.network)(config), config).eval()
         for tensor in step.state_dict().values():  # also zeros and ones must matter
             tensor += 0.05 * torch.randn(tensor.shape)
-        graph = _graph(step, config)
-        _check(packed(graph), step, config)
-    return graph
+        exported = b"".join(
+            packed(_graph(step, config, whole)) for whole in (False, True)[: 1 + kind.exports_sequences]
+        )
+        _check(exported, step, config)
+    return exported
 
 
-def _random_inputs(step: ScaledStep, config: PolicyConfig, batch: int) -> tuple[Tensors, State]:
+def _random_inputs(step: ScaledStep, config: PolicyConfig, *lead: int) -> tuple[Tensors, State]:
+    """Return observations (*lead, ...), and a memory of lead[0] robots."""
     observation = {}
     for name, spec in config.observation_spec.items():
-        whole = spec.dtype != "float32"
-        shape = (batch, *spec.shape)
-        observation[name] = torch.randint(255, shape).to(getattr(torch, spec.dtype)) if whole else torch.randn(shape)
+        integers = spec.dtype != "float32"
+        shape = (*lead, *spec.shape)
+        observation[name] = torch.randint(255, shape).to(getattr(torch, spec.dtype)) if integers else torch.randn(shape)
     state = {
         name: torch.randn_like(array) if array.is_floating_point() else torch.randint_like(array, 100)
-        for name, array in step.network.cold(batch).items()
+        for name, array in step.network.cold(lead[0]).items()
     }
     return observation, state
 
 
-def _graph(step: ScaledStep, config: PolicyConfig) -> bytes:
+def _graph(step: ScaledStep, config: PolicyConfig, whole: bool) -> bytes:
     """Return the graph, whose initializers of weights and scales have names and shapes but no data."""
-    observation, state = _random_inputs(step, config, 2)
+    observation, state = _random_inputs(step, config, 2, *(2 * config.window,) * whole)
     arrays = dict(step.state_dict())
     names = {name: name.removeprefix("network.") for name in arrays}
     batch = torch.export.Dim("batch")
     axes = (
-        {name: {0: batch} for name in observation},
+        {
+            name: {0: batch} | ({1: torch.export.Dim("steps", min=config.window)} if whole else {})
+            for name in observation
+        },
         {name: {int(_is_ring(step, name)): batch} for name in state},
         dict.fromkeys(arrays),
     )
@@ -142,7 +152,7 @@ def _graph(step: ScaledStep, config: PolicyConfig) -> bytes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             inputs = (observation, state, arrays)
-            exported = torch.export.export(_Functional(step), inputs, dynamic_shapes=axes, strict=False)
+            exported = torch.export.export(_Functional(step, whole), inputs, dynamic_shapes=axes, strict=False)
             program = torch.onnx.export(
                 exported,
                 dynamo=True,
@@ -185,7 +195,7 @@ def _without_data(proto: Any, names: set[str]) -> bytes:
 
 
 def _check(step: bytes, expected: ScaledStep, config: PolicyConfig) -> None:
-    """Raise FcnetError unless the graph computes the actions of the network, from random memories."""
+    """Raise FcnetError unless the graphs compute the actions of the network, from random memories."""
     arrays = {name.removeprefix("network."): tensor.numpy() for name, tensor in expected.state_dict().items()}
     scales = {name: arrays.pop(name) for name in scale_shapes(config.observation_spec, config.action)}
     card = PolicyCard(
@@ -196,6 +206,15 @@ def _check(step: bytes, expected: ScaledStep, config: PolicyConfig) -> None:
         observation_clip=float(arrays.pop(CLIP)),
     )
     model = PolicyModel(card, arrays, scales, step)
+
+    def compare(found: npt.NDArray[Any], reference: Tensor) -> None:
+        difference = np.abs(found - reference.numpy()) / np.maximum(1.0, np.abs(reference.numpy()))
+        if not difference.max() <= TOLERANCE:
+            raise FcnetError(
+                f"the exported step of a {card.policy_type} policy differs from its network by "
+                f"{difference.max():.1e}, allowed are {TOLERANCE:.0e}; nothing was written, please report this"
+            )
+
     for batch in CHECKED_BATCHES:
         runtime = ExportedStep(model, batch)
         _, state = _random_inputs(expected, config, batch)
@@ -205,11 +224,10 @@ def _check(step: bytes, expected: ScaledStep, config: PolicyConfig) -> None:
             observation, _ = _random_inputs(expected, config, batch)
             action, written = expected(observation, state)
             state = advanced(state, written)
-            reference = action.numpy()
-            found = runtime.step({name: array.numpy() for name, array in observation.items()})
-            difference = np.abs(found - reference) / np.maximum(1.0, np.abs(reference))
-            if not difference.max() <= TOLERANCE:
-                raise FcnetError(
-                    f"the exported step of a {card.policy_type} policy differs from its network by "
-                    f"{difference.max():.1e}, allowed are {TOLERANCE:.0e}; nothing was written, please report this"
-                )
+            compare(runtime.step({name: array.numpy() for name, array in observation.items()}), action)
+    if policy_type(card.policy_type).exports_sequences:
+        runtime, state = ExportedStep(model), expected.network.cold(1)
+        for _ in range(2):  # with an empty memory, then with a filled one; the last three steps one by one
+            observation, _ = _random_inputs(expected, config, 1, 2 * config.window + 3)
+            action, state = expected(observation, state, True)
+            compare(runtime.sequence(*(array[0].numpy() for array in observation.values())), action[0])

@@ -3,7 +3,9 @@
 The graph takes raw observations (B, ...) and the memory, and returns actions (B, action) and what is written to the
 memory: for an input NAME the output next_NAME. If their shapes are equal, the output replaces the input. Otherwise the
 input is a ring (N, B, ...) of past rows, oldest first, and the output is the row that follows.
-Weights and scales are bound by their names in the model file. export.py makes the graph.
+A second graph for whole sequences may follow it: from observations (B, T, ...), at least as many as the window, to
+actions (B, T, action) and the new memory.
+Weights and scales are bound by their names in the model file. export.py makes the graphs.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from fcnet_core.model_file import PolicyModel
 
 TYPES = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(int64)": np.int64}
 LARGEST_GRAPH = 2**26  # [bytes]
+LONGEST = 2**10  # steps of a sequence at once, which bounds the memory that they need
 LARGEST_MEMORY = 2**24  # numbers of one entry and robot
 CLIP = "observation_clip"  # the card's, bound like a weight
 NEXT = "next_"
@@ -35,16 +38,21 @@ def packed(graph: bytes) -> bytes:
     return zlib.compress(graph, 9)
 
 
-def unpacked(step: bytes) -> bytes:
-    """Return the ONNX graph of a model's step. Raises FcnetError if it is damaged."""
-    reader = zlib.decompressobj()
-    try:
-        graph = reader.decompress(step, LARGEST_GRAPH)
-    except zlib.error as error:
-        raise FcnetError(f"the policy's step is damaged ({error}); copy the file or export it again") from error
-    if not reader.eof:
-        raise FcnetError("the policy's step is cut off or too large; copy the file or export it again")
-    return graph
+def unpacked(step: bytes) -> list[bytes]:
+    """Return the ONNX graph of a model's step, then that of sequences if there is one. Raises FcnetError if one is
+    damaged.
+    """
+    graphs: list[bytes] = []
+    while len(graphs) < 2 and (step or not graphs):
+        reader = zlib.decompressobj()
+        try:
+            graphs.append(reader.decompress(step, LARGEST_GRAPH))
+        except zlib.error as error:
+            raise FcnetError(f"the policy's step is damaged ({error}); copy the file or export it again") from error
+        if not reader.eof:
+            raise FcnetError("the policy's step is cut off or too large; copy the file or export it again")
+        step = reader.unused_data
+    return graphs
 
 
 def bound_arrays(model: PolicyModel) -> dict[str, Single]:
@@ -107,10 +115,11 @@ class ExportedStep:
         arrays = bound_arrays(model)
         values = [onnxruntime.OrtValue.ortvalue_from_numpy(array) for array in arrays.values()]
         options.add_external_initializers(list(arrays), values)
-        try:
-            self._session = onnxruntime.InferenceSession(unpacked(model.step), options, ["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime's errors have no other class in common
-            raise FcnetError(f"ONNX Runtime cannot load the policy's step ({error}); export it again") from error
+        graph, *self._sequence_graph = unpacked(model.step)
+        self._options, self._shortest = options, model.card.config.window
+        self._bound = arrays, values  # ONNX Runtime refers to them
+        self._session = self._opened(graph)
+        self._sequences: Any = None  # its session, once it is needed
         self._single, robots = batch is None, batch or 1
         self._observed = list(model.card.config.observation_spec)
         self._replaced: dict[str, Anything] = {}
@@ -127,6 +136,12 @@ class ExportedStep:
         except Exception as error:  # as above
             raise FcnetError(f"the policy's step does not fit its card ({error}); export it again") from error
         self.reset()
+
+    def _opened(self, graph: bytes) -> Any:
+        try:
+            return onnxruntime.InferenceSession(graph, self._options, ["CPUExecutionProvider"])
+        except Exception as error:  # ONNX Runtime's errors have no other class in common
+            raise FcnetError(f"ONNX Runtime cannot load the policy's step ({error}); export it again") from error
 
     @property
     def state(self) -> dict[str, Anything]:
@@ -166,4 +181,35 @@ class ExportedStep:
         for ring, row in zip(self._rings.values(), written[len(self._replaced) :], strict=True):
             ring.push(row)
         result: Single = action[0] if self._single else action
+        return result
+
+    def sequence(self, observations: Single) -> Single:
+        """Return the actions (T, action) of T steps of one robot: by the graph of sequences, if the file has one, and
+        the last steps, fewer than the window, one by one.
+        """
+        actions, done = [], 0
+        while self._sequence_graph and len(observations) - done >= self._shortest:
+            part = observations[done : done + LONGEST]
+            actions.append(self._whole(part))
+            done += len(part)
+        actions += [self.step(observation)[None] for observation in observations[done:]]
+        return np.concatenate(actions)
+
+    def _whole(self, observations: Single) -> Single:
+        """Run the graph of sequences."""
+        try:
+            if self._sequences is None:
+                self._sequences = self._opened(*self._sequence_graph)
+            memory = self._replaced | {name: ring.rows for name, ring in self._rings.items()}
+            action, *written = self._sequences.run(self._outputs, {self._observed[0]: observations[None]} | memory)
+            rings = dict(zip(self._rings, written[len(self._replaced) :], strict=True))
+            self.restore(
+                dict(zip(self._replaced, written, strict=False))
+                | {name: rows.swapaxes(0, 1) for name, rows in rings.items()}
+            )
+        except Exception as error:  # as above
+            raise FcnetError(
+                f"the policy's graph of sequences does not fit its step ({error}); export it again"
+            ) from error
+        result: Single = action[0]
         return result

@@ -11,7 +11,7 @@ from fcnet_core.policies.exported_step import NEXT, bound_arrays, unpacked
 
 def standalone_graph(model: PolicyModel, metadata: dict[str, str]) -> bytes:
     """Return the step of a model as an ONNX file for other programs: with its weights, documentation and metadata."""
-    proto = onnx.load_model_from_string(unpacked(model.step))
+    proto = onnx.load_model_from_string(unpacked(model.step)[0])
     arrays = bound_arrays(model)
     for tensor in proto.graph.initializer:
         if tensor.name in arrays:

@@ -88,7 +88,7 @@ def test_a_damaged_step_is_an_error(damage) -> None:
 )
 def test_a_step_with_other_inputs_or_outputs_is_an_error(change) -> None:
     model = untrained(SIZES)
-    proto = onnx.load_model_from_string(unpacked(model.step))
+    proto = onnx.load_model_from_string(unpacked(model.step)[0])
     change(proto.graph)
     with pytest.raises(FcnetError, match="step"):
         load_policy(replace(model, step=packed(proto.SerializeToString())), "onnx")

@@ -82,10 +82,16 @@ def batched(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
     return np.stack([policy.step(np.stack([row * np.float32(0.5), row, -row]))[1] for row in seen])
 
 
+def in_sequences(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
+    policy = load_policy(model, "onnx")
+    return np.concatenate([policy.sequence(part) for part in (seen[:7], seen[7:])])
+
+
 FORMS: dict[str, Form] = {
     "numba": lambda model, seen: stepped(model, "numba", seen),
     "onnx": lambda model, seen: stepped(model, "onnx", seen),
     "batch": batched,
+    "sequences": in_sequences,
 }
 
 
@@ -103,7 +109,7 @@ def steps_of_network(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
 
 def forms_of(name: str) -> dict[str, Form]:
     """The forms of a policy type."""
-    return {form: run for form, run in FORMS.items() if form in (*policy_type(name).runtimes, "batch")}
+    return {form: run for form, run in FORMS.items() if form in (*policy_type(name).runtimes, "batch", "sequences")}
 
 
 def every_form(name: str) -> pytest.MarkDecorator:

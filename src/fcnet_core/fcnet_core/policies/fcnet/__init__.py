@@ -46,4 +46,6 @@ class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         return shapes | weights_and_biases({"fc1": (self.decoder_hidden, d), "fc2": (self.action, self.decoder_hidden)})
 
 
-POLICY = PolicyType(__name__, FCNetConfig, "network:FourierControllerNetwork", "numba_step:numba_step")
+POLICY = PolicyType(
+    __name__, FCNetConfig, "network:FourierControllerNetwork", "numba_step:numba_step", exports_sequences=True
+)
