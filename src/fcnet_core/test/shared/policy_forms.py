@@ -84,7 +84,7 @@ def batched(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
 
 def in_sequences(model: PolicyModel, seen: np.ndarray) -> np.ndarray:
     policy = load_policy(model, "onnx")
-    return np.concatenate([policy.sequence(part) for part in (seen[:7], seen[7:])])
+    return np.concatenate([policy.sequence(part) for part in (seen[:2], seen[2:])])
 
 
 FORMS: dict[str, Form] = {
