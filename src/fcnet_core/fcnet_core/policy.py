@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Mask, Observation, Single
+from fcnet_core.arrays import Floats, Mask, Observation, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.observation import finite_observation
@@ -203,14 +203,14 @@ class LoadedPolicy:
 
     __call__ = step
 
-    def sequence(self, observations: npt.ArrayLike) -> Single:
+    def sequence(self, observations: Floats) -> Single:
         """Return the actions (T, action) of T steps of one robot, T >= 1, for observations (T, observation).
 
         The same as T calls of `step`, but faster if the policy's file has a graph for sequences. Raises
         NonFiniteObservation before the first step if an entry is NaN or infinite.
         """
         if self._interval is not None:
-            return np.stack([self.step(observation) for observation in np.asarray(observations)])
+            return np.stack([self.step(observation) for observation in observations])
         ((shape, dtype),) = self._inputs.values()
         return self.runtime.sequence(finite_observation(observations, (len(observations), *shape), dtype))
 
