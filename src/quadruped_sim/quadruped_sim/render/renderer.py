@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +18,7 @@ from quadruped_sim.physics.body import Body
 from quadruped_sim.render.appearance import SUN, display_model, half_length
 from quadruped_sim.render.trajectory import Trajectory, averaged
 
-Image = npt.NDArray[np.uint8]
+Picture = npt.NDArray[np.uint8]
 MESA = "install PyOpenGL (pip install pyopengl) and Mesa (Debian, Ubuntu: apt install {})"
 BACKENDS = {  # what each of them needs
     "egl": MESA.format("libegl1 libgl1"),
@@ -51,58 +52,49 @@ CAMERAS = {
 }
 
 
-class Renderer:
-    """Draws a trajectory in pictures of width x height pixels; a context manager.
+def pictures(shown: Trajectory, view: Camera, width: int, height: int, rows: Iterable[int]) -> Iterator[Picture]:
+    """Yield a picture (height, width, 3) [pixels] of each of some rows of a trajectory.
 
     Raises SimulationError if a picture cannot be that large or the computer lacks OpenGL.
     """
+    if width not in SIZES or height not in SIZES:
+        raise SimulationError(f"a picture of {width} x {height} pixels; choose {SIZES[0]} to {SIZES[-1]} each")
+    fine = (width * OVERSAMPLING, height * OVERSAMPLING)
+    body = Body(shown.robot, display_model(shown.robot, shown.terrain, *fine))
+    rectangle, scene = mujoco.MjrRect(0, 0, *fine), mujoco.MjvScene(body.model, MOST_SHAPES)
+    scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
+    window = max(round(SMOOTHING / shown.period), 1)
+    followed = averaged(shown.position, window)
+    headings = averaged(np.unwrap(roll_pitch_yaw(shown.orientation)[:, 2])[:, None], window)[:, 0]
+    camera, pixels = mujoco.MjvCamera(), np.empty((fine[1], fine[0], 3), dtype=np.uint8)
+    camera.elevation, camera.distance = view.elevation, view.distance * 2 * half_length(shown.robot)
+    gl, context = offscreen_context(body.model, *fine)
+    try:
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
+        for row in rows:
+            _pose(body, shown, row)
+            body.data.light_xpos[0] = followed[row] - 4.0 * SUN
+            camera.lookat[:] = followed[row] - [0.0, 0.0, 0.25 * shown.robot.nominal_height]
+            camera.azimuth = np.degrees(headings[row if view.turning else 0]) + view.azimuth
+            everything = mujoco.mjtCatBit.mjCAT_ALL
+            mujoco.mjv_updateScene(body.model, body.data, mujoco.MjvOption(), None, camera, everything, scene)
+            for geom in scene.geoms[: scene.ngeom]:
+                if geom.category == mujoco.mjtCatBit.mjCAT_STATIC:  # ground: its shadow on itself would be speckled
+                    geom.category = mujoco.mjtCatBit.mjCAT_DECOR
+            mujoco.mjr_render(rectangle, scene, context)
+            mujoco.mjr_readPixels(pixels, None, rectangle, context)
+            parts = pixels[::-1].reshape(height, OVERSAMPLING, width, OVERSAMPLING, 3)
+            yield parts.mean(axis=(1, 3)).round().astype(np.uint8)
+    finally:
+        context.free()
+        gl.free()
 
-    def __init__(self, shown: Trajectory, camera: Camera, width: int, height: int) -> None:
-        if width not in SIZES or height not in SIZES:
-            raise SimulationError(f"a picture of {width} x {height} pixels; choose {SIZES[0]} to {SIZES[-1]} each")
-        fine = (width * OVERSAMPLING, height * OVERSAMPLING)
-        self._trajectory, self._camera, self._rectangle = shown, camera, mujoco.MjrRect(0, 0, *fine)
-        self._body = Body(shown.robot, display_model(shown.robot, shown.terrain, *fine))
-        self._model = self._body.model
-        self._scene = mujoco.MjvScene(self._model, MOST_SHAPES)
-        self._scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
-        window = max(round(SMOOTHING / shown.period), 1)
-        self._followed = averaged(shown.position, window)
-        self._heading = averaged(np.unwrap(roll_pitch_yaw(shown.orientation)[:, 2])[:, None], window)[:, 0]
-        self._gl, self._context = offscreen_context(self._model, *fine)
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
 
-    def __enter__(self) -> Renderer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._context.free()
-        self._gl.free()
-
-    def draw(self, row: int) -> Image:
-        """Return the picture (height, width, 3) of one row of the trajectory."""
-        shown, data, look = self._trajectory, self._body.data, self._followed[row]
-        trunk = np.concatenate([shown.position[row], shown.orientation[row, [3, 0, 1, 2]]])
-        self._body.move(trunk, shown.joints[row])
-        mujoco.mj_kinematics(self._model, data)
-        mujoco.mj_comPos(self._model, data)
-        mujoco.mj_camlight(self._model, data)
-        data.light_xpos[0] = look - 4.0 * SUN
-        camera = mujoco.MjvCamera()
-        camera.lookat[:] = look - [0.0, 0.0, 0.25 * shown.robot.nominal_height]
-        heading = self._heading[row if self._camera.turning else 0]
-        camera.azimuth, camera.elevation = np.degrees(heading) + self._camera.azimuth, self._camera.elevation
-        camera.distance = self._camera.distance * 2 * half_length(shown.robot)
-        everything = mujoco.mjtCatBit.mjCAT_ALL
-        mujoco.mjv_updateScene(self._model, data, mujoco.MjvOption(), None, camera, everything, self._scene)
-        for geom in self._scene.geoms[: self._scene.ngeom]:
-            if geom.category == mujoco.mjtCatBit.mjCAT_STATIC:
-                geom.category = mujoco.mjtCatBit.mjCAT_DECOR  # ground casts no shadow: on itself it would be speckled
-        mujoco.mjr_render(self._rectangle, self._scene, self._context)
-        pixels = np.empty((self._rectangle.height, self._rectangle.width, 3), dtype=np.uint8)
-        mujoco.mjr_readPixels(pixels, None, self._rectangle, self._context)
-        parts = pixels[::-1].reshape(-1, OVERSAMPLING, self._rectangle.width // OVERSAMPLING, OVERSAMPLING, 3)
-        return parts.mean(axis=(1, 3)).round().astype(np.uint8)
+def _pose(body: Body, shown: Trajectory, row: int) -> None:
+    trunk = np.concatenate([shown.position[row], shown.orientation[row, [3, 0, 1, 2]]])
+    body.move(trunk, shown.joints[row])
+    for compute in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight):
+        compute(body.model, body.data)
 
 
 def offscreen_context(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, mujoco.MjrContext]:

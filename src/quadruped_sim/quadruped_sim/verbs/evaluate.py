@@ -70,21 +70,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate a teacher made by `fcnet teach`")
     who.add_argument("--list", action="store_true", help="list the scenarios with their limits and exit")
     parser.add_argument("--robot", metavar="NAME|FILE", help="the robot (default: the model's, else aliengo)")
-    parser.add_argument(
-        "--scenarios", default=ALL, metavar="NAME,...", help="scenarios to run (default: all but stand_up and recovery)"
-    )
+    which = "scenarios to run (default: all but stand_up and recovery)"
+    parser.add_argument("--scenarios", default=ALL, metavar="NAME,...", help=which)
     parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="per scenario (default: 300)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     add_worker_options(parser)
     parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="results of the expert to compare with")
     add_json(parser, "the results (and continue from those in FILE)")
-    parser.add_argument(
-        "--markdown",
-        type=Path,
-        metavar="FILE",
-        help="write the tables as Markdown; for a policy, with the header of a model card",
-    )
+    tables = "write the tables as Markdown; for a policy, with the header of a model card"
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help=tables)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ from fcnet_core.robot import load_robot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from quadruped_sim.render.movie import captioned, film_writer
-from quadruped_sim.render.renderer import CAMERAS, Renderer
+from quadruped_sim.render.renderer import CAMERAS, pictures
 from quadruped_sim.render.trajectory import LONGEST, averaged, parse_phase, trajectory_of_policy
 
 SUMMARY = "render a policy in the simulator as a GIF, film or picture"
@@ -68,17 +68,17 @@ def run(args: argparse.Namespace) -> int:
     robot = load_robot(model.card.interface.name)
     check_robot(model, robot)
     shown = trajectory_of_policy(robot, model, terrain, phases, args.start).part(args.begin, args.seconds)
-    pictures = np.arange(0.0, len(shown), max(1.0 / (args.fps * shown.period), 1.0)).astype(int)
-    pictures = pictures[pictures < len(shown)]  # the last one may be rounded to beyond the end
+    rows = np.arange(0.0, len(shown), max(1.0 / (args.fps * shown.period), 1.0)).astype(int)
+    rows = rows[rows < len(shown)]  # the last one may be rounded to beyond the end
     if args.out.suffix.lower() == ".png":
-        pictures = pictures[-1:]
+        rows = rows[-1:]
     measured = averaged(shown.measured, max(round(STRIDE / shown.period), 1))
-    with Renderer(shown, CAMERAS[args.camera], int(sizes[1]), int(sizes[2])) as renderer:
-        images = (
-            captioned(Image.fromarray(renderer.draw(row)), shown.commanded[row], measured[row])
-            for row in tqdm(pictures, unit="picture")
-        )
-        content = film(images, min(args.fps, 1.0 / shown.period))
+    drawn = pictures(shown, CAMERAS[args.camera], int(sizes[1]), int(sizes[2]), tqdm(rows, unit="picture"))
+    images = (
+        captioned(Image.fromarray(picture), shown.commanded[row], measured[row])
+        for row, picture in zip(rows, drawn, strict=True)
+    )
+    content = film(images, min(args.fps, 1.0 / shown.period))
     write_whole(args.out, content)
-    print(f"wrote {args.out}: {counted(len(pictures), 'picture')}, {len(content) / 1e6:.2f} MB")
+    print(f"wrote {args.out}: {counted(len(rows), 'picture')}, {len(content) / 1e6:.2f} MB")
     return 0
