@@ -78,7 +78,6 @@ class LoopStatistics:
         """Return quantiles of all durations [ms] by key."""
         values = {}
         for name, ring in self._durations.items():
-            quantiles = ring.quantiles()
-            for key, duration in (("p50", quantiles.p50), ("p99", quantiles.p99), ("max", quantiles.largest)):
+            for key, duration in ring.quantiles().items():
                 values[f"{name}_{key}_ms"] = f"{1e3 * duration:.3f}"
         return values

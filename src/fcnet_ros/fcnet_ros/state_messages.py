@@ -16,7 +16,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.errors import MessageError
 from fcnet_core.names import IMU_FRAME
-from fcnet_core.observation import SensorReading
+from fcnet_core.observation import RobotState, SensorReading
 from fcnet_ros.serialized import CdrReader, MessageBuffer, NamesReader, placeholders, seconds
 from fcnet_ros.topics import IMU, JOINT_STATES, NewestMessage, Topic
 
@@ -28,7 +28,7 @@ SMOOTHING = 0.1  # weight of a new interval
 IMU_NUMBERS = 37  # orientation 4, angular velocity 3, linear acceleration 3, each followed by its covariance of 9
 
 
-class StateBuffer:
+class StateBuffer(RobotState):
     """The newest joint state and IMU. Times are seconds of one monotonic clock, or simulated time: a message then
     counts as received at its stamp, and a stamp in wall-clock time is a problem.
 

@@ -12,7 +12,6 @@ from dataclasses import asdict
 from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticArray
-from nav_msgs.msg import Odometry
 from rcl_interfaces.srv import SetParameters
 from rclpy.client import Client
 from rclpy.node import Node
@@ -72,7 +71,7 @@ class DemoCourse(Node):
         self._push = self.create_client(Trigger, f"{chosen.simulator}/{PUSH}")
         self._push_settings = self.create_client(SetParameters, f"{chosen.simulator}/set_parameters")
         MODE.of(chosen.controller).subscribe(self, self._set_mode)
-        ODOM.subscribe(self, self._update_score)
+        ODOM.subscribe(self, lambda now: self._score.update(now, self._now(), self._section, self._in_section))
         DIAGNOSTICS.subscribe(self, self._update_health)
 
     def drive(self, stop: Stop) -> str:
@@ -193,9 +192,6 @@ class DemoCourse(Node):
 
     def _set_mode(self, message: String) -> None:
         self._mode = message.data
-
-    def _update_score(self, odometry: Odometry) -> None:
-        self._score.update(odometry, self._now(), self._section, self._in_section)
 
     def _update_health(self, message: DiagnosticArray) -> None:
         namespace = self.get_namespace().strip("/")

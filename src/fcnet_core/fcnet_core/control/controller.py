@@ -14,7 +14,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.legs.posture import Posture
 from fcnet_core.legs.recovery import joint_beyond_limits
 from fcnet_core.names import Mode
-from fcnet_core.observation import MeasuredState, PolicyStep
+from fcnet_core.observation import PolicyStep, RobotState
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, Safety
 
 EMERGENCY_STOP = "emergency stop"
@@ -42,7 +42,7 @@ class Controller:
     def __init__(
         self,
         robot: Robot,
-        state: MeasuredState,
+        state: RobotState,
         runner: PolicyRunner,
         stand_up_time: float = MOTION_TIME,
         lie_down_time: float = MOTION_TIME,

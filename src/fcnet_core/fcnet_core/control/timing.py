@@ -6,7 +6,6 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
@@ -60,14 +59,6 @@ class Pacer:
 WINDOW = 4096  # samples kept: 82 s at 50 Hz, 8 s at 500 Hz
 
 
-class Quantiles(NamedTuple):
-    """Median, 99th percentile and maximum [s] of the newest samples; all zero without samples."""
-
-    p50: float
-    p99: float
-    largest: float
-
-
 class LatencyRing:
     """The newest durations [s], written by one thread and read by another without a lock."""
 
@@ -80,15 +71,13 @@ class LatencyRing:
         self._samples[self._count % len(self._samples)] = duration
         self._count += 1
 
-    def quantiles(self) -> Quantiles:
-        """Return the quantiles of the kept samples."""
-        samples = self._samples[: min(self._count, len(self._samples))]
-        if not len(samples):
-            return Quantiles(0.0, 0.0, 0.0)
+    def quantiles(self) -> dict[str, float]:
+        """Return p50, p99 and max [s] of the kept samples; all zero without samples."""
+        samples = np.sort(self._samples[: max(1, min(self._count, len(self._samples)))])
         # not np.quantile: its first call holds the GIL for 0.1 s
         places = np.array([0.5, 0.99, 1.0]) * (len(samples) - 1)
-        p50, p99, largest = np.interp(places, np.arange(len(samples)), np.sort(samples)).tolist()
-        return Quantiles(p50, p99, largest)
+        values = np.interp(places, np.arange(len(samples)), samples).tolist()
+        return dict(zip(("p50", "p99", "max"), values, strict=True))
 
 
 def request_privileges(realtime_priority: int, lock_memory: bool, cpu: int = -1) -> Iterator[str]:

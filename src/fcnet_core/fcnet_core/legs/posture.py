@@ -13,7 +13,7 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.legs.recovery import SelfRighting
 from fcnet_core.legs.stand_motion import FOLDING_SPEED, LYING, STANDING, Stretch, minimum_jerk, stand_path
 from fcnet_core.names import Mode
-from fcnet_core.observation import MeasuredState
+from fcnet_core.observation import RobotState
 from fcnet_core.robot import Robot
 
 FOLDED_ENOUGH = 0.35  # [rad] maximum distance from the stand path for starting without folding
@@ -119,7 +119,7 @@ class Posture:
         if self.mode is not Mode.FAULT:
             self.mode, self.leaving = Mode.PASSIVE, None
 
-    def advance(self, period: float, state: MeasuredState, target: Array, policy_at_rest: bool) -> None:
+    def advance(self, period: float, state: RobotState, target: Array, policy_at_rest: bool) -> None:
         """Advance by `period` seconds: finish motions, and leave walking once the robot has come to rest.
 
         target: the last position targets sent (N,) [rad].

@@ -17,7 +17,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.legs.kinematics import LEFT
 from fcnet_core.legs.stand_motion import minimum_jerk
-from fcnet_core.observation import MeasuredState
+from fcnet_core.observation import RobotState
 from fcnet_core.robot import Recovery, Robot
 from fcnet_core.rotation import projected_gravity, tilt_of_gravity
 
@@ -74,7 +74,7 @@ class SelfRighting:
         self._last = np.clip(measured, self._robot.lower, self._robot.upper)
         self._spread(self._last, stretched=False)
 
-    def advance(self, period: float, state: MeasuredState) -> Array:
+    def advance(self, period: float, state: RobotState) -> Array:
         """Return position targets (N,) [rad] after `period` more seconds.
 
         The offset of a target from the measured position is limited to the one at which the stiffness gives the share

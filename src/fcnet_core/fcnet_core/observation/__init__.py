@@ -20,7 +20,6 @@ from fcnet_core.observation.signals import ROBOT_SIGNALS as ROBOT_SIGNALS
 from fcnet_core.observation.signals import SCALARS as SCALARS
 from fcnet_core.observation.signals import SENSOR_NOISE as SENSOR_NOISE
 from fcnet_core.observation.signals import SIZE as SIZE
-from fcnet_core.observation.signals import MeasuredState as MeasuredState
 from fcnet_core.observation.signals import PolicyStep as PolicyStep
 from fcnet_core.observation.signals import RobotState as RobotState
 from fcnet_core.observation.signals import SensorReading as SensorReading

@@ -13,12 +13,12 @@ import numpy.typing as npt
 from fcnet_core.arrays import Array, Floats, Mask, Rows, Single
 from fcnet_core.observation import terms as kinds
 from fcnet_core.observation.interface import Input, PolicyInterface
-from fcnet_core.observation.signals import MeasuredState
+from fcnet_core.observation.signals import RobotState
 from fcnet_core.observation.terms import Term
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import projected_gravity
 
-Signals = Mapping[str, npt.NDArray[Any]] | MeasuredState  # by name, or with the four signals of a robot as attributes
+Signals = Mapping[str, npt.NDArray[Any]] | RobotState  # by name, or with the four signals of a robot as attributes
 NOTHING: Array = np.empty(0)
 TURN = 2 * np.pi  # [rad]
 

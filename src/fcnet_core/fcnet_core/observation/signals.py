@@ -6,7 +6,7 @@ Each has one size, unit [SI, radians] and frame. Velocities are in the body fram
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,31 +66,13 @@ class TrunkPose:
     angular_velocity: Array
 
 
-class MeasuredState(Protocol):
-    """The newest state of a robot, kept up to date by its receiver. Joints (N,) in the robot's order [rad, rad/s];
-    orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the body frame; stamps [s] in the sender's time.
-    """
-
-    @property
-    def joint_position(self) -> Array: ...
-    @property
-    def joint_velocity(self) -> Array: ...
-    @property
-    def orientation(self) -> Array: ...
-    @property
-    def angular_velocity(self) -> Array: ...
-    @property
-    def joints_stamp(self) -> float: ...
-    @property
-    def imu_stamp(self) -> float: ...
-
-    def problem(self, now: float) -> str | None:
-        """Return why the state must not be used at time `now` [s]; None if it may."""
-
-
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RobotState:
-    """A recorded or simulated MeasuredState, never too old, of one robot or, with a leading axis, of several."""
+    """A state of one robot or, with a leading axis, of several. Joints (N,) in the robot's order [rad, rad/s];
+    orientation (4,) x, y, z, w; angular velocity (3,) [rad/s] in the body frame; stamps [s] in the sender's time.
+
+    Recorded and simulated states are never too old; receivers keep one up to date, see StateBuffer.
+    """
 
     joint_position: Array
     joint_velocity: Array
@@ -99,7 +81,8 @@ class RobotState:
     joints_stamp: float = 0.0
     imu_stamp: float = 0.0
 
-    def problem(self, now: float) -> None:
+    def problem(self, now: float) -> str | None:
+        """Return why the state must not be used at time `now` [s]; None if it may."""
         return None
 
 

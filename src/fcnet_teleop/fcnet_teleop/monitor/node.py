@@ -61,7 +61,8 @@ class Monitor(Node):
                 "another port, or an address of this computer as host"
             ) from error
         steady_timer(self, 1 / chosen.frame_rate, self._send_snapshot)
-        steady_timer(self, STATUS_PERIOD, self._send_status)
+        now = time.monotonic
+        steady_timer(self, STATUS_PERIOD, lambda: self._server.publish("status", self._status.as_json(now()), True))
         TERRAIN.subscribe(self, self._send_ground)
         self._show_address(chosen, token)
 
@@ -97,9 +98,6 @@ class Monitor(Node):
     def _send_snapshot(self) -> None:
         if self._server.watchers:
             self._server.publish("snapshot", self._view.snapshot())
-
-    def _send_status(self) -> None:
-        self._server.publish("status", self._status.as_json(time.monotonic()), retained=True)
 
     def _send_ground(self, cloud: PointCloud2) -> None:
         try:
