@@ -61,27 +61,25 @@ def action_error(replay: PolicyReplay) -> dict[str, Any]:
     """Return the error [rad] of the comparable steps, over all joints and of each; `agrees`: all within AGREEMENT."""
     compared = np.isfinite(replay.error).all(axis=1)
     error = replay.error[compared]
-    size = np.abs(error)
     return {
         "steps": len(error),
         "uncompared_steps": int((~compared).sum()),
         "lost_steps": replay.lost,
         "missing_steps": replay.missing,
-        "rmse": root_mean_square(error),
-        **quantiles(size),
-        "agrees": bool(len(error) and size.max() <= AGREEMENT),
-        "joints": {
-            joint: {"rmse": root_mean_square(error[:, index]), **quantiles(size[:, index])}
-            for index, joint in enumerate(replay.joint_names)
-        },
+        **_sizes(error),
+        "agrees": bool(len(error) and np.abs(error).max() <= AGREEMENT),
+        "joints": {joint: _sizes(values) for joint, values in zip(replay.joint_names, error.T, strict=True)},
     }
 
 
 def policy_difference(one: PolicyReplay, other: PolicyReplay) -> dict[str, Any]:
     """Return the difference [rad] of the targets of two policies in the same steps, over all joints."""
     _, first, second = np.intersect1d(one.time, other.time, return_indices=True)
-    difference = other.action[second] - one.action[first]
-    return {"steps": len(first), "rmse": root_mean_square(difference), **quantiles(np.abs(difference))}
+    return {"steps": len(first), **_sizes(other.action[second] - one.action[first])}
+
+
+def _sizes(error: Array) -> dict[str, float | None]:
+    return {"rmse": root_mean_square(error), **quantiles(np.abs(error))}
 
 
 def body_motion(run: Run, robot: Robot) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.errors import ReplayError
-from fcnet_core.files import Number, Positive, read_settings
+from fcnet_core.files import Positive, read_settings
 from fcnet_core.rotation import xyzw_from_wxyz
 from fcnet_replay.isaac.recording import FIRST, Header, RolloutRows, run_of_rows
 from fcnet_replay.run import Run
@@ -35,22 +35,18 @@ class Keys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     joint_position: str = "dof_pos"
     joint_velocity: str = "dof_vel"
     root_state: str = "root_states"
-    action: str = "actions"
     target: str = "targets"
     command: str = "commands"
     done: str = "dones"
     period: str = "dt"
     joint_names: str = "dof_names"
-    default_position: str = "default_dof_pos"
-    action_scale: str = "action_scale"
 
 
 class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How to read arrays that are (T, n) or, with several environments, (T, E, n).
 
-    joint_names, period [s], robot and action_scale replace those of the file. commands: setpoint fields by column, ""
-    leaves a column out. Missing targets are default_position + action_scale * action. quaternion: order of its numbers
-    in a root state, whose velocities are in the world frame.
+    joint_names, period [s] and robot replace those of the file. commands: setpoint fields by column, "" leaves a column
+    out. quaternion: order of its numbers in a root state, whose velocities are in the world frame.
     """
 
     robot: str = ""
@@ -59,8 +55,6 @@ class RolloutMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     period: Positive | None = None
     env: Annotated[int, msgspec.Meta(ge=0, le=10**9)] = 0
     commands: tuple[str | None, ...] = ("vx", "vy", "yaw_rate", "")
-    action_scale: Number | None = None
-    default_position: dict[str, Number] = {}
     quaternion: Literal["xyzw", "wxyz"] = "xyzw"
 
 
@@ -81,7 +75,7 @@ def read_array_file(path: Path, mapping: str | Path | None, joint_names: tuple[s
         raise
     except Exception as error:  # zipfile, NumPy and torch raise dozens of types for damage
         raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
-    given = {"period": chosen.period, "action_scale": chosen.action_scale, "joint_names": chosen.joint_names or None}
+    given = {"period": chosen.period, "joint_names": chosen.joint_names or None}
     arrays |= {getattr(chosen.keys, entry): np.asarray(it) for entry, it in given.items() if it is not None}
     source = _Source(arrays, chosen, name)
     header = _header(source)
@@ -139,18 +133,12 @@ class _Source:
             if mapping.env >= (count := values.shape[1]):
                 raise ReplayError(f"{self.name} holds {count} environments, env {mapping.env} is none; count from 0")
             values = values[:, mapping.env]
-        if entry in ("done", "default_position"):
-            values = values.ravel()
         if values.dtype.kind not in "biuf" or (shape and values.shape != shape):
             raise ReplayError(
                 f"{key!r} of {self.name} has the type {values.dtype} and the shape {values.shape}; expected numbers"
                 f"{f' of shape {shape}' if shape else ''}, or one more axis for the environments"
             )
         return values
-
-    def scalar(self, entry: str) -> float:
-        """Return the first number of an entry, or NaN if it is empty."""
-        return float(next(iter(self.take(entry).flat), math.nan))
 
 
 def _header(source: _Source) -> Header:
@@ -159,7 +147,7 @@ def _header(source: _Source) -> Header:
         width = np.atleast_1d(source.take("command")).shape[-1]
     unnamed = (f"command {column}" for column in range(len(mapping.commands), width))
     commands = [name or "" for name in (*mapping.commands, *unnamed)][:width]
-    period = source.scalar("period")
+    period = next(iter(source.take("period").ravel().tolist()), math.nan)
     try:
         joint_names = source.arrays.get(mapping.keys.joint_names, np.empty(0)).ravel().astype(str).tolist()
         facts = {"robot": mapping.robot, "period": period, "joint_names": joint_names, "commands": commands}
@@ -177,7 +165,7 @@ def _rows(source: _Source, header: Header) -> RolloutRows:
     rows["time"] = header.period * np.arange(steps)
     rows["joint_position"] = source.take("joint_position", steps, joints)
     rows["joint_velocity"] = source.take("joint_velocity", steps, joints)
-    rows["target"] = _target(source, steps, header.joint_names)
+    rows["target"] = source.take("target", steps, joints) if "target" in source else math.nan
     if "command" in source:
         rows["command"] = source.take("command", steps, len(header.commands))
     rows["root_state"] = source.take("root_state", steps, 13)
@@ -187,18 +175,3 @@ def _rows(source: _Source, header: Header) -> RolloutRows:
     if "done" in source:
         rows["flags"][1:] = FIRST * (source.take("done", steps)[:-1] != 0)
     return rows
-
-
-def _target(source: _Source, steps: int, joint_names: tuple[str, ...]) -> npt.ArrayLike:
-    """Return the targets (T, n), else those computed from the actions, else NaN."""
-    if "target" in source:
-        return source.take("target", steps, len(joint_names))
-    if "action" not in source or "action_scale" not in source or source.take("action_scale").size != 1:
-        return math.nan
-    if default := source.mapping.default_position:
-        if missing := [joint for joint in joint_names if joint not in default]:
-            raise ReplayError(f"the mapping's default_position lacks {', '.join(missing)}")
-        position = np.array([default[joint] for joint in joint_names])
-    else:
-        position = source.take("default_position", len(joint_names))
-    return source.scalar("action_scale") * source.take("action", steps, len(joint_names)) + position

@@ -30,13 +30,12 @@ def arrays():
         "root_states": root,
         "actions": rng.normal(size=(60, 12)),
         "commands": rng.uniform(-1, 1, (60, 4)),
-        "default_dof_pos": rng.normal(size=(1, 12)),
+        "targets": rng.normal(size=(60, 12)),
     }
     return {name: array.astype(np.float32) for name, array in floats.items()} | {
         "dones": dones,
         "dof_names": np.array(ISAAC_JOINTS),
         "dt": np.float64(0.02),
-        "action_scale": np.float64(0.25),
     }
 
 
@@ -45,14 +44,13 @@ def rollout(tmp_path, arrays, rollout_writer):
     """The same as a .rollout file."""
     path = tmp_path / "walk.rollout"
     writer = rollout_writer.RolloutWriter(0.02, ISAAC_JOINTS, str(path), robot="aliengo")
-    targets = arrays["default_dof_pos"] + np.float32(0.25) * arrays["actions"]
     for row in range(60):
         writer.write(
             arrays["dof_pos"][row],
             arrays["dof_vel"][row],
             arrays["root_states"][row],
             arrays["actions"][row],
-            targets[row],
+            arrays["targets"][row],
             arrays["commands"][row, :3],
             first=row in (0, 30),
         )

@@ -38,8 +38,7 @@ def test_joints_come_back_in_the_suites_order(rollout, arrays):
     assert recording.problems == ()
     np.testing.assert_array_equal(recording.joints.position, arrays["dof_pos"][:, ORDER])
     np.testing.assert_array_equal(recording.joints.velocity, arrays["dof_vel"][:, ORDER])
-    targets = arrays["default_dof_pos"] + 0.25 * arrays["actions"]
-    np.testing.assert_allclose(recording.targets.position, targets[:, ORDER], atol=1e-6)
+    np.testing.assert_array_equal(recording.targets.position, arrays["targets"][:, ORDER])
     np.testing.assert_allclose(recording.setpoints.value[:, :3], arrays["commands"][:, :3])
     np.testing.assert_allclose(recording.starts, recording.joints.stamp[[0, 30]])
     np.testing.assert_allclose(np.diff(recording.joints.stamp), 0.02)
@@ -261,7 +260,7 @@ def test_every_kind_of_file_reads_like_the_suites_own(tmp_path, arrays, rollout,
 
 def test_one_environment_of_many_is_taken(tmp_path, arrays, mapping):
     many = dict(arrays)
-    for name in ("dof_pos", "dof_vel", "root_states", "actions", "commands", "dones"):
+    for name in ("dof_pos", "dof_vel", "root_states", "targets", "commands", "dones"):
         many[name] = np.stack([np.zeros_like(arrays[name]), arrays[name]], axis=1)
     save_npz(tmp_path / "many.npz", many)
     recording = read(tmp_path / "many.npz", mapping(env=1))
@@ -277,7 +276,7 @@ def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
         "joint_velocity": arrays["dof_vel"][:, ::-1],
         "root_state": arrays["root_states"][:, [0, 1, 2, 6, 3, 4, 5, *range(7, 13)]],
         "command": arrays["commands"][:, [2, 0]],
-        "action": arrays["actions"][:, ::-1],
+        "target": arrays["targets"][:, ::-1],
     }
     save_npz(tmp_path / "other.npz", {f"other_{name}": array for name, array in other.items()})
     names = arrays["dof_names"].tolist()
@@ -288,8 +287,6 @@ def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
         period=0.02,
         commands=["yaw_rate", "vx"],
         quaternion="wxyz",
-        action_scale=0.25,
-        default_position=dict(zip(names, arrays["default_dof_pos"][0].tolist(), strict=True)),
     )
     save_npz(tmp_path / "same.npz", arrays)
     found, expected = read(tmp_path / "other.npz", chosen), read(tmp_path / "same.npz")
@@ -315,7 +312,7 @@ def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
         ({"root_states": np.zeros((60, 13))}, "no unit quaternion"),
         ({"root_states": np.zeros((60, 12))}, "shape (60, 12); expected numbers of shape (60, 13)"),
         ({"dones": np.zeros(61)}, "shape (61,); expected numbers of shape (60,)"),
-        ({"default_dof_pos": np.zeros(11)}, "shape (11,); expected numbers of shape (12,)"),
+        ({"targets": np.zeros((60, 11))}, "shape (60, 11); expected numbers of shape (60, 12)"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_a_sentence(tmp_path, arrays, change, sentence):
