@@ -161,14 +161,12 @@ def spectrum(targets: Array, cold: Mask, period: float) -> tuple[Array, Array]:
     """
     frequency: Array = np.fft.rfftfreq(SEGMENT, period).astype(np.float64)
     window = np.hanning(SEGMENT)[:, None]
-    total, count = np.zeros((len(frequency), targets.shape[1])), 0
+    power = [np.zeros((len(frequency), targets.shape[1]))]
     for part in np.split(targets, np.flatnonzero(cold)):
         for start in range(0, len(part) - SEGMENT + 1, SEGMENT // 2):
             piece = part[start : start + SEGMENT]
-            total += np.square(np.abs(np.fft.rfft((piece - piece.mean(axis=0)) * window, axis=0)))
-            count += 1
-    power: Array = total * 2.0 / (max(count, 1) * float(np.square(window.sum())))
-    return frequency, power
+            power.append(np.square(np.abs(np.fft.rfft((piece - piece.mean(axis=0)) * window, axis=0))))
+    return frequency, np.sum(power, axis=0) * 2.0 / (max(len(power) - 1, 1) * float(np.square(window.sum())))
 
 
 def start_delays(run: Run) -> dict[str, float | None]:

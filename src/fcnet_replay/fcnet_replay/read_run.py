@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any
@@ -95,7 +95,7 @@ def read_run(
         records.JointRecord(**found[names.JOINT_STATES.name]),
         records.ImuRecord(**found[names.IMU.name]),
         targets,
-        records.SetpointRecord(partial(_setpoints, commanders, found, modes, notes)),
+        records.SetpointRecord(cache(partial(_setpoints, commanders, found, modes, notes))),
         records.OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else records.NO_ODOMETRY,
         steps=steps,
         mode=modes,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -66,24 +65,21 @@ class SetpointRecord:
     """Setpoints of the controller: values (N, 9) in SETPOINT_FIELDS order, each from a time of reception (N,) [s] on;
     the first may be -inf.
 
-    changes: returns times and values. Called on first use, because arbitration between the commands of a bag takes a
-    fifth of the time of reading, and a run with recorded steps needs no setpoints.
+    changes: returns times and values, from a cache. Called on first use, because arbitration between the commands of a
+    bag takes a fifth of the time of reading, and a run with recorded steps needs no setpoints.
     """
 
     changes: Callable[[], tuple[Array, Array]]
 
-    @cached_property
-    def _changes(self) -> tuple[Array, Array]:
-        return self.changes()
-
     @property
     def value(self) -> Array:
         """Setpoints (N, 9)."""
-        return self._changes[1]
+        return self.changes()[1]
 
     def at(self, received: Array) -> Array:
         """Return the setpoints (K, 9) at K times of reception [s]."""
-        return self.value[np.searchsorted(self._changes[0], received, side="right") - 1]
+        time, value = self.changes()
+        return value[np.searchsorted(time, received, side="right") - 1]
 
 
 @dataclass(frozen=True)

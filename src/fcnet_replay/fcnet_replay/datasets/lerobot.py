@@ -109,8 +109,7 @@ def _episode(columns: Columns, begin: int, end: int, place: Mapping[str, int], t
 def _statistics(values: npt.NDArray[Any]) -> dict[str, list[Any]]:
     """Return figures over the rows of (N, ...), in the shape of a row; (1,) for numbers (N,)."""
     entries = (values if values.ndim > 1 else values[:, None]).astype(np.float64)
-    figures = {"min": entries.min(0), "max": entries.max(0), "mean": entries.mean(0), "std": entries.std(0)}
-    return {**{name: figure.tolist() for name, figure in figures.items()}, "count": [len(values)]}
+    return _figures(entries.min(0), entries.max(0), entries.mean(0), entries.std(0), len(values))
 
 
 def _joined(rows: Mapping[str, list[Any]], feature: str) -> dict[str, Any]:
@@ -121,8 +120,11 @@ def _joined(rows: Mapping[str, list[Any]], feature: str) -> dict[str, Any]:
     share = (count / count.sum()).reshape(-1, *(1,) * (mean.ndim - 1))
     centre: Array = (share * mean).sum(0)
     spread = np.sqrt((share * (std**2 + (mean - centre) ** 2)).sum(0))
-    figures = {"min": low.min(0), "max": high.max(0), "mean": centre, "std": spread}
-    return {**{name: figure.tolist() for name, figure in figures.items()}, "count": [int(count.sum())]}
+    return _figures(low.min(0), high.max(0), centre, spread, int(count.sum()))
+
+
+def _figures(low: Array, high: Array, mean: Array, std: Array, count: int) -> dict[str, list[Any]]:
+    return {"min": low.tolist(), "max": high.tolist(), "mean": mean.tolist(), "std": std.tolist(), "count": [count]}
 
 
 def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:

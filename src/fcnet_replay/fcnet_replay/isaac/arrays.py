@@ -77,10 +77,8 @@ def read_array_file(path: Path, mapping: str | Path | None, joint_names: tuple[s
         raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
     given = {"period": chosen.period, "joint_names": chosen.joint_names or None}
     arrays |= {getattr(chosen.keys, entry): np.asarray(it) for entry, it in given.items() if it is not None}
-    source = _Source(arrays, chosen, name)
-    header = _header(source)
     with np.errstate(all="ignore"):  # run_of_rows rejects non-finite values
-        return run_of_rows(header, _rows(source, header), name, joint_names)
+        return run_of_rows(*_rollout(_Source(arrays, chosen, name)), name, joint_names)
 
 
 def _read(path: Path, wanted: set[str]) -> Arrays:
@@ -141,7 +139,8 @@ class _Source:
         return values
 
 
-def _header(source: _Source) -> Header:
+def _rollout(source: _Source) -> tuple[Header, RolloutRows]:
+    """Return the arrays as header and rows of a .rollout file; an episode starts after each row that is done."""
     mapping, width = source.mapping, 0
     if "command" in source:
         width = np.atleast_1d(source.take("command")).shape[-1]
@@ -149,15 +148,11 @@ def _header(source: _Source) -> Header:
     commands = [name or "" for name in (*mapping.commands, *unnamed)][:width]
     period = next(iter(source.take("period").ravel().tolist()), math.nan)
     try:
-        joint_names = source.arrays.get(mapping.keys.joint_names, np.empty(0)).ravel().astype(str).tolist()
-        facts = {"robot": mapping.robot, "period": period, "joint_names": joint_names, "commands": commands}
-        return msgspec.convert(facts, Header)
+        names = source.arrays.get(mapping.keys.joint_names, np.empty(0)).ravel().astype(str).tolist()
+        facts = {"robot": mapping.robot, "period": period, "joint_names": names, "commands": commands}
+        header = msgspec.convert(facts, Header)
     except ValueError as error:
         raise ReplayError(f"{source.name} cannot be used: {error}; correct that in a mapping") from error
-
-
-def _rows(source: _Source, header: Header) -> RolloutRows:
-    """Return the arrays as rows of a .rollout file; an episode starts after each row that is done."""
     steps, joints = len(np.atleast_1d(source.take("joint_position"))), len(header.joint_names)
     row_type = header.row_type("<f8")
     _refuse_large(source.name.removeprefix("recording "), steps * row_type.itemsize)
@@ -174,4 +169,4 @@ def _rows(source: _Source, header: Header) -> RolloutRows:
     rows["flags"][:1] = FIRST
     if "done" in source:
         rows["flags"][1:] = FIRST * (source.take("done", steps)[:-1] != 0)
-    return rows
+    return header, rows

@@ -11,7 +11,6 @@ import numpy as np
 from fcnet_core.names import Mode
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import AGREEMENT
-from fcnet_replay.policy_replay import PolicyReplay
 
 LEVELS = {"bad": "problem", "note": "note", "good": "ok"}  # of a finding, most severe first, and the shown word
 MUCH_TIME = 0.05  # share of time at a limit that is reported
@@ -53,7 +52,21 @@ def _policies(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
         yield _error(label, figures)
         if figures["is_the_recorded_one"] is False:
             yield note(f"Policy {label} is not the one that the bag was recorded with.", "other_policy")
-        yield from _doubts(replay)
+        # Reasons for differences that are not the policy's.
+        if replay.basis == "inferred":
+            why = "The bag does not hold the policy's steps: they were inferred by counting targets."
+            yield note(f"{why} A part of the differences is due to that.", "inferred")
+        if count := replay.unknown_phase:
+            where = "the bag lacks the beginning of their walk, or targets in it. Differences may say little there."
+            yield note(f"The gait's phase may be wrong in {count} of the steps: {where}", "unknown_phase")
+        if replay.lost:
+            why = "messages that they saw are missing or unusable"
+            yield note(f"{replay.lost} steps cannot be replayed by policy {label}: {why}.", "lost_steps")
+        if replay.missing:
+            yield bad(f"The bag lacks {replay.missing} steps between the first and the last.", "missing_steps")
+        if replay.basis != "alone" and (count := int((~replay.comparable).sum())):
+            where = "after missing messages, and where a bag begins in the middle of a walk, the memory is unknown"
+            yield note(f"{count} steps are not compared: {where}. The replay starts cold there.", "uncompared_steps")
         share, limit = (figures["smoothness"][name] for name in ("high_frequency_share", "high_frequency_hz"))
         if share is not None and share > ROUGH:
             motion = f"{share:.0%} of the motion that policy {label} asks for"
@@ -79,24 +92,6 @@ def _error(label: str, figures: dict[str, Any]) -> ReportFinding:
     if figures["is_the_recorded_one"] and figures["basis"] == "recorded":
         return bad(f"{sentence}, although it is the recorded one (limit {AGREEMENT:g} rad).", "not_reproduced")
     return note(f"{sentence}.", "differs")
-
-
-def _doubts(replay: PolicyReplay) -> Iterator[ReportFinding]:
-    """Yield reasons for differences that are not the policy's."""
-    if replay.basis == "inferred":
-        why = "The bag does not hold the policy's steps: they were inferred by counting targets."
-        yield note(f"{why} A part of the differences is due to that.", "inferred")
-    if replay.unknown_phase:
-        where = "the bag lacks the beginning of their walk, or targets in it. Differences may say little there."
-        yield note(f"The gait's phase may be wrong in {replay.unknown_phase} of the steps: {where}", "unknown_phase")
-    if replay.lost:
-        why = "messages that they saw are missing or unusable"
-        yield note(f"{replay.lost} steps cannot be replayed by policy {replay.label}: {why}.", "lost_steps")
-    if replay.missing:
-        yield bad(f"The bag lacks {replay.missing} steps between the first and the last.", "missing_steps")
-    if replay.basis != "alone" and (uncompared := int((~replay.comparable).sum())):
-        where = "after missing messages, and where a bag begins in the middle of a walk, the recorded memory is unknown"
-        yield note(f"{uncompared} steps are not compared: {where}. The replay starts cold there.", "uncompared_steps")
 
 
 def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:

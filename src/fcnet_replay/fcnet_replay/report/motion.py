@@ -13,7 +13,7 @@ from fcnet_core.robot import LEGS
 from fcnet_core.rotation import roll_pitch_yaw, tilt
 from fcnet_replay import metrics
 from fcnet_replay.report.playback import playback, rate
-from fcnet_replay.report.signals import GROUP, TIME, Signals, TimePlots, joint_title, number, numbers, spans_of
+from fcnet_replay.report.signals import GROUP, TIME, Signals, joint_title, number, numbers, spans_of
 
 QUANTILES = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "largest"}
 VELOCITIES = {"forward": "m/s", "sideways": "m/s", "yaw rate": "rad/s"}  # in the trunk's frame
@@ -40,17 +40,17 @@ NO_LEGS = "Contacts are not known: the robot's file describes no legs."
 ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
 
 
-def motion_sections(view: TimePlots) -> list[Section]:
+def motion_sections(signals: Signals) -> list[Section]:
     """Return the sections on playback, gait, path, velocity, height and attitude, joints, and power."""
-    scene = [playback(view)] if view.signals.has_legs else []
+    scene = [playback(signals)] if signals.has_legs else []
     return [
-        ("Playback" if scene else "Plots", [text(_about(view.signals)), *scene]),
-        ("Gait and contacts", list(_gait(view))),
-        ("Path", list(_path(view))),
-        ("Velocity, commanded and measured", list(_velocity(view))),
-        ("Height and attitude", list(_body(view))),
-        (JOINTS, list(_joints(view))),
-        ("Power", list(_power(view))),
+        ("Playback" if scene else "Plots", [text(_about(signals)), *scene]),
+        ("Gait and contacts", list(_gait(signals))),
+        ("Path", list(_path(signals))),
+        ("Velocity, commanded and measured", list(_velocity(signals))),
+        ("Height and attitude", list(_body(signals))),
+        (JOINTS, list(_joints(signals))),
+        ("Power", list(_power(signals))),
     ]
 
 
@@ -70,9 +70,9 @@ def _about(signals: Signals) -> str:
     return f"{zoom}; a click takes the robot to that time. {points} {poses}{place}"
 
 
-def _gait(view: TimePlots) -> Iterator[str]:
+def _gait(signals: Signals) -> Iterator[str]:
     """Yield the diagram of modes and contacts, and a table of each leg's figures while it walks."""
-    signals, modes = view.signals, view.signals.mode_spans()
+    modes = signals.mode_spans()
     bars = [Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)) for name, spans in modes.items()]
     rows = ["mode"] if modes else []
     known = signals.has_legs and signals.has_torque
@@ -89,15 +89,15 @@ def _gait(view: TimePlots) -> Iterator[str]:
     yield text(ESTIMATED if known else WITHOUT if signals.has_legs else NO_LEGS)
     ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
     plot = Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=GROUP, height=height)
-    yield view.plots.element(plot)
+    yield signals.plots.element(plot)
     if cells:
         yield table(["leg", "duty", "touchdowns per second"], cells)
     elif known:
         yield text(f"The robot walks for less than {LEAST:g} s: the gait has no figures.")
 
 
-def _path(view: TimePlots) -> Iterator[str]:
-    signals, odometry = view.signals, view.signals.run.odometry.known("position")
+def _path(signals: Signals) -> Iterator[str]:
+    odometry = signals.run.odometry.known("position")
     if not len(odometry.stamp):
         yield text(f"The path is not known: {NO_ODOM}.")
         return
@@ -108,11 +108,11 @@ def _path(view: TimePlots) -> Iterator[str]:
     away = float(np.hypot(*(position[-1, :2] - position[0, :2])))
     yield text(f"Seen from above. It begins at the green spot; {way:.1f} m of way end {away:.1f} m from there.")
     path = [Line("trunk", y, MEASURED)]
-    yield view.plots.element(Plot("Path, y over x", "x [m]", "m", x, path, scale="path", group=GROUP, height=340))
+    yield signals.plots.element(Plot("Path, y over x", "x [m]", "m", x, path, scale="path", group=GROUP, height=340))
 
 
-def _velocity(view: TimePlots) -> Iterator[str]:
-    stamp, commanded, measured = metrics.velocities(view.signals.run)
+def _velocity(signals: Signals) -> Iterator[str]:
+    stamp, commanded, measured = metrics.velocities(signals.run)
     tracking = metrics.command_tracking(commanded, measured)
     if tracking is None:
         yield text(f"How well commands were followed is not known: {NO_ODOM}.")
@@ -122,16 +122,16 @@ def _velocity(view: TimePlots) -> Iterator[str]:
             for error, (name, unit) in zip(tracking.values(), VELOCITIES.items(), strict=True)
         ]
         yield table(["tracking error", "RMS", "mean"], rows)
-    time = view.signals.at(stamp)
+    time = signals.at(stamp)
     for column, (name, unit) in enumerate(VELOCITIES.items()):
-        lines = [view.line("commanded", time, commanded[:, column], COMMANDED, SPEED)]
+        lines = [signals.line("commanded", time, commanded[:, column], COMMANDED, SPEED)]
         if measured is not None:
-            lines.insert(0, view.line("measured", time, measured[:, column], MEASURED, SPEED))
-        yield view.plot(name.capitalize(), unit, lines)
+            lines.insert(0, signals.line("measured", time, measured[:, column], MEASURED, SPEED))
+        yield signals.plot(name.capitalize(), unit, lines)
 
 
-def _body(view: TimePlots) -> Iterator[str]:
-    signals, run, robot = view.signals, view.signals.run, view.signals.robot
+def _body(signals: Signals) -> Iterator[str]:
+    run, robot = signals.run, signals.robot
     imu_time, attitude = signals.at(run.imu.stamp), roll_pitch_yaw(run.imu.orientation)
     leaning = np.degrees(tilt(run.imu.orientation))
     if len(run.steps.target_stamp):
@@ -151,17 +151,17 @@ def _body(view: TimePlots) -> Iterator[str]:
         pairs.append((name, "°", DEGREE, imu_time, measured, wanted))
     for name, unit, step, time, measured, wanted in pairs:
         lines = [
-            view.line("measured", time, measured, MEASURED, step),
-            view.line("commanded", commanded_time, wanted, COMMANDED, step),
+            signals.line("measured", time, measured, MEASURED, step),
+            signals.line("commanded", commanded_time, wanted, COMMANDED, step),
         ]
-        yield view.plot(name, unit, lines)
-    lines = [view.line("tilt", imu_time, leaning, MEASURED, DEGREE)]
+        yield signals.plot(name, unit, lines)
+    lines = [signals.line("tilt", imu_time, leaning, MEASURED, DEGREE)]
     limit = (LIMIT, float(np.degrees(robot.safety.max_tilt)))
-    yield view.plot("Tilt", "°", lines, limits=[limit], zero=True)
+    yield signals.plot("Tilt", "°", lines, limits=[limit], zero=True)
 
 
-def _joints(view: TimePlots) -> Iterator[str]:
-    signals, run, robot = view.signals, view.signals.run, view.signals.robot
+def _joints(signals: Signals) -> Iterator[str]:
+    run, robot = signals.run, signals.robot
     error, torque = metrics.tracking_error(run), np.abs(run.joints.effort)
     heads = ["joint", "tracking error, RMS [rad]"]
     rows = [
@@ -193,18 +193,18 @@ def _joints(view: TimePlots) -> Iterator[str]:
         ]
         return [*shown, Line("torque", effort[:, joint], 3, TORQUE, right=True)] if signals.has_torque else shown
 
-    yield from view.of_joints(180, lines, unit_right="Nm")
+    yield from signals.of_joints(180, lines, unit_right="Nm")
 
 
-def _power(view: TimePlots) -> Iterator[str]:
-    signals, joints = view.signals, view.signals.run.joints
+def _power(signals: Signals) -> Iterator[str]:
+    joints = signals.run.joints
     power = np.abs(joints.effort * joints.velocity).sum(axis=1)  # [W]
     if not signals.has_torque:
         yield text(f"Power is not known: {NO_TORQUE}.")
         return
     cells = ["power [W]", number(float(np.nanmean(power)), ".0f"), *numbers(metrics.quantiles(power), QUANTILES, ".0f")]
     yield table(["", "mean", *QUANTILES.values()], [cells])
-    lines = [view.line("power", signals.joint_time, power, MEASURED, WATT)]
+    lines = [signals.line("power", signals.joint_time, power, MEASURED, WATT)]
     most = signals.robot.safety.max_power
     limits = [(LIMIT, most)] if np.isfinite(most) else []
-    yield view.plot("Power", "W", lines, height=190, limits=limits, zero=True)
+    yield signals.plot("Power", "W", lines, height=190, limits=limits, zero=True)

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from fcnet_core.document import Page, table, text
-from fcnet_core.document.plots import Line, Plots
+from fcnet_core.document.plots import Line
 from fcnet_core.names import JOINT_STATES
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY
 from fcnet_replay.report.findings import LEVELS, findings, modes_text
 from fcnet_replay.report.motion import JOINTS, QUANTILES, RADIAN, Section, motion_sections
 from fcnet_replay.report.playback import add_scripts
-from fcnet_replay.report.signals import Signals, TimePlots, number, numbers
+from fcnet_replay.report.signals import Signals, number, numbers
 
 SPREAD = {"rmse": "RMS", **QUANTILES}
 MILLISECOND = 0.005  # [ms] to which latencies are rounded
@@ -29,8 +29,7 @@ differently it would act, not which is better."""
 
 def page(evaluation: ReplayEvaluation) -> str:
     """Return the report as one HTML document."""
-    figures, signals, plots = evaluation.figures, Signals(evaluation.run, evaluation.robot), Plots()
-    view = TimePlots(signals, plots)
+    figures, signals = evaluation.figures, Signals(evaluation.run, evaluation.robot)
     policies = ", ".join(f"{replay.label}: {replay.name}" for replay in evaluation.replays) or "none"
     made = Page(f"Replay of {Path(figures['bag']).name}")
     begin = "an unknown time"
@@ -43,16 +42,16 @@ def page(evaluation: ReplayEvaluation) -> str:
     )
     made.body += [text(made.title, "h1"), f'<p class="lead">{escape(lead)}</p>']
     made.body.append(f'<ul class="verdict">{"".join(verdict)}</ul>')
-    sections = motion_sections(view)
+    sections = motion_sections(signals)
     if evaluation.replays:
         dict(sections)[JOINTS].extend(_smoothness(evaluation))
-    sections.append(("Timing", list(_timing(evaluation, view))))
+    sections.append(("Timing", list(_timing(evaluation, signals))))
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
-        sections.append(("Policy difference", list(_difference(evaluation, view))))
+        sections.append(("Policy difference", list(_difference(evaluation, signals))))
     sections.append(("Recording", list(_recording(evaluation))))
     add_sections(made, sections)
     made.body.append("<footer>Made by fcnet replay.</footer>")
-    add_scripts(made, plots)
+    add_scripts(made, signals.plots)
     return made.html()
 
 
@@ -63,8 +62,8 @@ def add_sections(made: Page, sections: Sequence[Section]) -> None:
         made.body += [text(heading, "h2"), *elements]
 
 
-def _timing(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
-    run, signals, figures = evaluation.run, view.signals, evaluation.figures["timing"]
+def _timing(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
+    run, figures = evaluation.run, evaluation.figures["timing"]
     rows = [
         [
             topic,
@@ -84,16 +83,16 @@ def _timing(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
         yield table(["", *QUANTILES.values()], [["latency [ms]", *quantiles]])
         sent = run.steps.target_stamp
         latency = 1e3 * (sent - run.steps.joints_stamp)
-        lines = [view.line("state to target", signals.at(sent), latency, 0, MILLISECOND)]
-        yield view.plot("Latency", "ms", lines, zero=True)
+        lines = [signals.line("state to target", signals.at(sent), latency, 0, MILLISECOND)]
+        yield signals.plot("Latency", "ms", lines, zero=True)
     else:
         yield text("Latency is not known: the bag has no policy_step.")
     stamp = np.sort(run.joints.stamp)
-    lines = [view.line(JOINT_STATES.name, signals.at(stamp[1:]), 1e3 * np.diff(stamp), 0, MILLISECOND)]
-    yield view.plot("Interval between joint states", "ms", lines, zero=True)
+    lines = [signals.line(JOINT_STATES.name, signals.at(stamp[1:]), 1e3 * np.diff(stamp), 0, MILLISECOND)]
+    yield signals.plot("Interval between joint states", "ms", lines, zero=True)
 
 
-def _difference(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
+def _difference(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
     policies = evaluation.figures["policies"]
     errors = {label: policy["action_error_rad"] for label, policy in policies.items()}
     left_out = ("uncompared_steps", "lost_steps", "missing_steps")
@@ -110,19 +109,19 @@ def _difference(evaluation: ReplayEvaluation, view: TimePlots) -> Iterator[str]:
     yield table(["error [rad]", "steps", "left out", *SPREAD.values()], rows)
     yield table(["targets [rad]", "steps", *SPREAD.values()], between)
     largest = [
-        view.line(replay.label, view.signals.at(replay.time), np.abs(replay.error).max(axis=1), index)
+        signals.line(replay.label, signals.at(replay.time), np.abs(replay.error).max(axis=1), index)
         for index, replay in enumerate(evaluation.replays, start=1)
     ]
-    yield view.plot("Largest error of any joint", "rad", largest, height=190, scale="logarithmic")
+    yield signals.plot("Largest error of any joint", "rad", largest, height=190, scale="logarithmic")
     yield text("Targets of each joint", "h3")
     first = evaluation.replays[0]
     targets = [("sent", first.time, first.recorded), *((r.label, r.time, r.action) for r in evaluation.replays)]
-    shown = [(label, view.signals.over_time(view.signals.at(time), values)) for label, time, values in targets]
+    shown = [(label, signals.over_time(signals.at(time), values)) for label, time, values in targets]
 
     def lines(joint: int) -> list[Line]:
         return [Line(label, values[:, joint], colour, RADIAN) for colour, (label, values) in enumerate(shown)]
 
-    yield from view.of_joints(160, lines)
+    yield from signals.of_joints(160, lines)
 
 
 def _smoothness(evaluation: ReplayEvaluation) -> Iterator[str]:

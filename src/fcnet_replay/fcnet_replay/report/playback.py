@@ -13,7 +13,7 @@ from fcnet_core.document import Page, scene
 from fcnet_core.document.plots import Plots
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.rotation import matrix_from_xyzw
-from fcnet_replay.report.signals import GROUP, HOLD, Signals, TimePlots
+from fcnet_replay.report.signals import GROUP, HOLD, Signals
 from fcnet_replay.run import newest
 
 SCRIPT = Path(__file__).with_name("report.js")
@@ -23,13 +23,13 @@ FINEST = 0.02  # [s] between two poses, at least
 POINT, TURN = 0.0005, 0.0005  # steps [m] of points and of the entries of rotations
 
 
-def playback(view: TimePlots) -> str:
+def playback(signals: Signals) -> str:
     """Return the HTML of the scene with its controls, which also move the time mark of the group's plots.
 
     Poses: place (P, 3) [m] and turn (P, 9) of the trunk, legs and ghost (P, 4, 3, 3) [m] without hips. Without odom the
     robot walks on the spot, with its height from the legs and its attitude from the IMU.
     """
-    signals, robot, period = view.signals, view.signals.robot, 1.0 / rate(view.signals)
+    robot, period = signals.robot, 1.0 / rate(signals)
     time = np.arange(0.0, signals.seconds, period)
     row = np.maximum(newest(signals.joint_time, time), 0)
     place = np.column_stack([np.zeros((len(row), 2)), signals.height[row]])
@@ -50,7 +50,7 @@ def playback(view: TimePlots) -> str:
         "group": GROUP,
         "period": period,
         "hips": LegKinematics(robot).hips.tolist(),
-        "columns": [view.plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
+        "columns": [signals.plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
     }
     name = f"{robot.name}, {signals.seconds:.1f} s"
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,10 +29,11 @@ SHORTEST = 0.04  # [s] of a contact or a swing; shorter ones are noise of the es
 
 @dataclass(frozen=True)
 class Signals:
-    """A run by the robot's clock, with zero at its first state."""
+    """A run by the robot's clock, with zero at its first state, and its plots, which are zoomed together."""
 
     run: Run
     robot: Robot
+    plots: Plots = field(default_factory=Plots)
 
     @cached_property
     def start(self) -> float:
@@ -173,6 +174,21 @@ class Signals:
             found.setdefault(name, []).append(np.clip(self.at(np.array([begin, end])), 0.0, self.seconds))
         return {name: np.array(spans) for name, spans in found.items()}
 
+    def line(self, label: str, time: Array, values: Array, colour: int, step: float | None = None) -> Line:
+        """Return a line of values (N,) at times (N,) [s], rounded to multiples of `step`."""
+        return Line(label, self.over_time(time, values)[:, 0], colour, step)
+
+    def plot(self, title: str, unit: str, lines: Sequence[Line], height: int = 150, **options: Any) -> str:
+        """Return the HTML of one plot over time; options: of Plot."""
+        return self.plots.element(Plot(title, TIME, unit, self.grid, lines, group=GROUP, height=height, **options))
+
+    def of_joints(self, height: int, lines: Callable[[int], Sequence[Line]], unit_right: str = "") -> Iterator[str]:
+        """Yield the HTML of a plot for each joint, in columns. lines: of a joint, by its index."""
+        yield '<div class="columns">'
+        for joint, name in enumerate(self.run.joint_names):
+            yield self.plot(joint_title(name), "rad", lines(joint), height, unit_right=unit_right)
+        yield "</div>"
+
 
 def spans_of(time: Array, holds: Mask) -> Array:
     """Return the spans (M, 2) of increasing times (N,) in which `holds` (N,) is true without a break."""
@@ -190,30 +206,6 @@ def _without_short(time: Array, holds: Mask) -> Mask:
             if begin > 0 and end < len(time) and time[end] - time[begin] < SHORTEST:
                 kept[begin:end] = not state
     return kept
-
-
-@dataclass(frozen=True)
-class TimePlots:
-    """Draws signals of one run over one time axis; all of these plots are zoomed together."""
-
-    signals: Signals
-    plots: Plots
-
-    def line(self, label: str, time: Array, values: Array, colour: int, step: float | None = None) -> Line:
-        """Return a line of values (N,) at times (N,) [s], rounded to multiples of `step`."""
-        return Line(label, self.signals.over_time(time, values)[:, 0], colour, step)
-
-    def plot(self, title: str, unit: str, lines: Sequence[Line], height: int = 150, **options: Any) -> str:
-        """Return the HTML of one plot; options: of Plot."""
-        grid = self.signals.grid
-        return self.plots.element(Plot(title, TIME, unit, grid, lines, group=GROUP, height=height, **options))
-
-    def of_joints(self, height: int, lines: Callable[[int], Sequence[Line]], unit_right: str = "") -> Iterator[str]:
-        """Yield the HTML of a plot for each joint, in columns. lines: of a joint, by its index."""
-        yield '<div class="columns">'
-        for joint, name in enumerate(self.signals.run.joint_names):
-            yield self.plot(joint_title(name), "rad", lines(joint), height, unit_right=unit_right)
-        yield "</div>"
 
 
 def joint_title(name: str) -> str:

@@ -13,7 +13,6 @@ from page_reader import PageReader
 
 from fcnet_core.cli import main
 from fcnet_core.document import Page
-from fcnet_core.document.plots import Plots
 from fcnet_core.model_file import save_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
@@ -21,7 +20,7 @@ from fcnet_replay.read_run import read_run
 from fcnet_replay.report.motion import motion_sections
 from fcnet_replay.report.page import add_sections
 from fcnet_replay.report.playback import add_scripts
-from fcnet_replay.report.signals import Signals, TimePlots
+from fcnet_replay.report.signals import Signals
 
 WALK = Path(__file__).parents[4] / "docs" / "examples" / "aliengo_walk"
 MOVED = "return report.playbacks[0].scene.snapshot.trunk[0]"
@@ -166,10 +165,9 @@ def ten_minutes():
 
 
 def test_a_page_of_ten_minutes_stays_below_5_megabytes(ten_minutes):
-    page, plots = Page("Ten minutes"), Plots()
-    sections = motion_sections(TimePlots(ten_minutes, plots))
+    page, sections = Page("Ten minutes"), motion_sections(ten_minutes)
     add_sections(page, sections)
-    add_scripts(page, plots)
+    add_scripts(page, ten_minutes.plots)
     assert ten_minutes.seconds > 590
     assert "every 80 ms; no peak is lost" in sections[0][1][0]
     assert 1_000_000 < len(page.html().encode()) < MOST
