@@ -38,11 +38,6 @@ class ReplayBag:
         """Return the absolute name of a topic of the robot."""
         return full_name(topic, self.namespace)
 
-    def played(self) -> dict[str, str]:
-        """Return by relative topic name in the bag the relative name under which it is played."""
-        renamed = renamed_topics()
-        return {topic: renamed.get(topic, topic) for topic in self.types}
-
     def messages(self) -> Iterator[tuple[float, str, bytes]]:
         """Yield time of reception [s], relative topic name and content of each played message, in that order."""
         topics = {self.name(topic): topic for topic in self.types}

@@ -23,7 +23,7 @@ from rclpy.time import Time
 from rosgraph_msgs.msg import Clock as ClockMessage
 
 from fcnet_controller.parameters import ReplayParameters, policy_path
-from fcnet_controller.replay.bag import MODES, ReplayBag, read_replay_bag
+from fcnet_controller.replay.bag import MODES, ReplayBag, read_replay_bag, renamed_topics
 from fcnet_core import counted
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import write_whole
@@ -169,12 +169,10 @@ class ReplayNode(Node):
     def start(self) -> None:
         """Start to play the bag in the node's executor."""
         self._mode.publish(Mode.WALKING.value)
-        self._played = {
-            topic: self.create_publisher(
-                self._bag.types[topic], self._bag.name(name), LATCHED if topic == MODES else STREAMED
-            )
-            for topic, name in self._bag.played().items()
-        }
+        renamed = renamed_topics()
+        for topic, kind in self._bag.types.items():
+            name, quality = self._bag.name(renamed.get(topic, topic)), LATCHED if topic == MODES else STREAMED
+            self._played[topic] = self.create_publisher(kind, name, quality)
         self._ticks = CLOCK.publisher(self)
         self._is_matched, self._matching_ends = False, time.monotonic() + MATCHING_TIMEOUT
         self._rewind()
