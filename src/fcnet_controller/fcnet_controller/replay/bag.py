@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count
+from itertools import repeat
+from operator import itemgetter
 from pathlib import Path
 
 from fcnet_core.errors import ReplayError
@@ -22,7 +22,7 @@ from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, MODE, ODOM, PO
 MODES = MODE.of(CONTROLLER).name
 STEPS = POLICY_STEP.of(CONTROLLER).name
 UNCHANGED = (JOINT_STATES.name, IMU.name, ODOM.name, MODES)  # played under their own names: no robot follows them
-DISORDER = 5_000_000_000  # [ns] how late a message may stand in the bag, after messages that were received later
+DISORDER = 5.0  # [s] how late a message may stand in the bag, after messages that were received later
 
 
 @dataclass(frozen=True)
@@ -41,19 +41,15 @@ class ReplayBag:
     def messages(self) -> Iterator[tuple[float, str, bytes]]:
         """Yield time of reception [s], relative topic name and content of each played message, in that order."""
         topics = {self.name(topic): topic for topic in self.types}
-        waiting: list[tuple[int, int, str, bytes]] = []
-        numbers = count()
-
-        def before(limit: float) -> Iterator[tuple[float, str, bytes]]:
-            while waiting and waiting[0][0] < limit:
-                received, _, topic, content = heappop(waiting)
-                yield received * 1e-9, topic, content
-
+        waiting: list[tuple[float, str, bytes]] = []
         for batch in open_bag(self.path).batches(frozenset(topics)):
-            for received, message in zip(batch.received.tolist(), batch.messages(), strict=True):
-                heappush(waiting, (received, next(numbers), topics[batch.topic], message))
-            yield from before(batch.received.max() - DISORDER)
-        yield from before(math.inf)
+            received = (batch.received * 1e-9).tolist()
+            waiting += zip(received, repeat(topics[batch.topic]), batch.messages(), strict=False)
+            waiting.sort(key=itemgetter(0))
+            due = bisect_left(waiting, max(received) - DISORDER, key=itemgetter(0))
+            yield from waiting[:due]
+            del waiting[:due]
+        yield from waiting
 
 
 def renamed_topics() -> dict[str, str]:
