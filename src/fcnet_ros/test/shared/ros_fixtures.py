@@ -16,7 +16,6 @@ from fcnet_ros.program import participant_profile
 
 @pytest.fixture(scope="session")
 def robot() -> Robot:
-    """The Aliengo."""
     return load_robot("aliengo")
 
 
@@ -29,7 +28,6 @@ def domain() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def client(domain: int) -> Iterator[Client]:
-    """A node that observes and commands."""
     with Client(domain) as client:
         yield client
 

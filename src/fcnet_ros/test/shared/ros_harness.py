@@ -113,12 +113,10 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether the command is still running."""
         return self.process.poll() is None
 
     @property
     def output(self) -> str:
-        """All that was printed so far."""
         return "".join(self.lines)
 
     def until_printed(self, pattern: str, timeout: float = TIMEOUT) -> re.Match[str]:
@@ -273,7 +271,6 @@ class Client:
         )
 
     def until_mode(self, mode: str, timeout: float = TIMEOUT) -> None:
-        """Wait until the controller is in `mode`."""
         self.until(lambda: self.mode == mode, f"mode {mode}", timeout)
 
     def drive(self, duration: float, vx: float = 0.0, yaw_rate: float = 0.0) -> None:
@@ -349,7 +346,6 @@ class Client:
         return next(future.result() for future in sent if future.done())
 
     def emergency_stop(self, node: str) -> Any:
-        """Call ~/emergency_stop of a controller or bridge."""
         return self.call(f"{node}/emergency_stop", SetBool, data=True)
 
     def change_state(self, node: str, transition: str) -> bool:
@@ -358,7 +354,6 @@ class Client:
         return bool(self.call(f"{node}/change_state", ChangeState, transition=Transition(id=number)).success)
 
     def close(self) -> None:
-        """Leave the domain."""
         self._closed.set()
         self._thread.join()
         self._executor.shutdown()
@@ -400,16 +395,13 @@ class IdealRobot(Client):
         self._publisher.start()
 
     def lie(self) -> None:
-        """Lie on the belly and publish states."""
         self.silent = False
         self.position = dict(zip(self.robot.joint_names, self.robot.rest_pose.tolist(), strict=True))
 
     def stand(self) -> None:
-        """Stand."""
         self.position = dict(zip(self.robot.joint_names, self.robot.stand_pose.tolist(), strict=True))
 
     def close(self) -> None:
-        """Leave the domain."""
         self._ended.set()
         self._publisher.join()
         super().close()
