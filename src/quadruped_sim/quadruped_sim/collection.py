@@ -28,6 +28,7 @@ FILE = "collection file"
 SHARDS = 100_000  # of one plan: as many seeds lie between those of one collection and the next
 Shards = Annotated[int, Meta(ge=1, le=SHARDS)]
 MOST_STEPS = 20_000_000  # of one shard: 7 GB
+PUSH_INTERVAL = 4.0  # [s] between two pushes of a robot, on average
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,9 +93,6 @@ def jobs(plan: CollectionPlan, seed: int) -> Iterator[Job]:
         part = plan.parts[name]
         yield Job(index, seed * SHARDS + index, name, part, part.terrains[made[name] % len(part.terrains)])
         made[name] += 1
-
-
-PUSH_INTERVAL = 4.0  # [s] between two pushes of a robot, on average
 
 
 @dataclass(frozen=True)

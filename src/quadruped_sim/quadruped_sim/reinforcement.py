@@ -73,15 +73,12 @@ class WorkerEnvironment(VecEnv):
     def close(self) -> None:  # the workers end with their pools
         pass
 
-    # The rest of VecEnv's interface, of which stable-baselines3 uses the first and the last.
+    # The rest of VecEnv's interface, of which stable-baselines3 uses two.
+    set_attr: Any = None
+    env_method: Any = None
+
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
         return [{"render_mode": None}.get(attr_name)] * self.num_envs
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError
-
-    def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        raise NotImplementedError
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
         return [False] * self.num_envs

@@ -11,20 +11,16 @@ the feet near the lowest stand on it without slipping.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Mask
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.learning.dataset import DatasetWriter
 from fcnet_core.names import ODOM
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
-from fcnet_replay.datasets.from_bag import BagEpisodes, BagReading, Labels, Log, dataset_from_bags
+from fcnet_replay.datasets.from_bag import BagEpisodes, Labels
 from fcnet_replay.run import Run, newest
 from fcnet_replay.steps import Steps
 from quadruped_sim.leg_odometry import leg_odometry
@@ -89,10 +85,18 @@ def advise(run: Run, steps: Steps, first: Mask, robot: Robot, period: float) -> 
     first = able & (first | np.append(True, ~able)[: len(able)])
     target = np.full((len(steps), len(robot.joints)), np.nan)
     expert, shaper = TrotExpert(robot, 1, period), CommandShaper(robot.commands, robot.gait, period)
+    clock = shaper.clock
     for step in np.flatnonzero(able):
         if first[step]:
             expert.reset()
-        _set_command(shaper, *steps.record.command(int(step)))
+        setpoint, phase, walking = steps.record.command(int(step))
+        shaper.setpoint, clock.walking = setpoint[None], np.array([walking])
+        # The clock's own sum is kept if the recorded phase agrees with it: at 2.5 strides a second it meets the very
+        # instants at which feet lift and land, and there the last digit decides on which side it is.
+        recorded = np.round(phase, PHASE_DIGITS) % 1.0
+        summed = (clock.phase + clock.frequency(shaper.setpoint) * period) % 1.0
+        agrees = np.abs((summed - recorded + 0.5) % 1.0 - 0.5) < SAME_PHASE
+        clock.phase = np.where(agrees, summed, recorded)
         state = BodyState(**{name: values[step : step + 1] for name, values in vars(states).items()})
         target[step] = expert.act(state, shaper)[0]
     known = able & np.isfinite(target).all(axis=1)
@@ -109,24 +113,3 @@ def expert_labels(episodes: BagEpisodes, period: float) -> Labels:
     sentence = f"  {len(error):,} steps relabelled{apart}; {odometry:.0%} of the velocities from {ODOM.name}"
     facts = {"relabelled": len(error), **labels.facts, "rms_from_sent_rad": rms}
     return replace(labels, facts=facts, sentence=f"{sentence}, the others from the legs")
-
-
-def relabel(bags: Sequence[Path], folder: Path, reading: BagReading, log: Log) -> DatasetWriter:
-    """Write a dataset of the observations of the policies of these bags, with the expert's targets.
-
-    Raises FcnetError, and the errors of fcnet_replay.datasets.from_bag.read_episodes.
-    """
-    description = {"source": "relabel", "labels": "the trotting expert's targets"}
-    return dataset_from_bags(bags, folder, reading, log, partial(expert_labels, period=1.0 / reading.rate), description)
-
-
-def _set_command(shaper: CommandShaper, setpoint: Array, phase: float, walking: bool) -> None:
-    # The clock's own sum is kept if the recorded phase agrees with it: at 2.5 strides a second it meets the very
-    # instants at which feet lift and land, and there the last digit decides on which side it is.
-    shaper.setpoint = setpoint[None]
-    clock = shaper.clock
-    recorded = np.round(phase, PHASE_DIGITS) % 1.0
-    summed = (clock.phase + clock.frequency(shaper.setpoint) * clock.period) % 1.0
-    agrees = np.abs((summed - recorded + 0.5) % 1.0 - 0.5) < SAME_PHASE
-    clock.phase = np.where(agrees, summed, recorded)
-    clock.walking = np.array([walking])

@@ -18,6 +18,14 @@ from fcnet_core.rotation import GRAVITY, matrix_from_xyzw, roll_pitch_yaw
 from quadruped_sim.physics.simulation import BodyState
 
 FIELD = {name: index for index, name in enumerate(SETPOINT_FIELDS)}
+HORIZONTAL = np.array([1.0, 1.0, 0.0])  # of vx, vy, yaw_rate: the commanded velocity in H
+TUNED = 0.02  # [s] period for which shares of running averages are given
+FASTEST_LIFT = 1.0  # [m/s]
+PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move together
+LIGHT = 18.0  # [kg] a lighter robot strides faster for its size
+# What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw torques.
+WEIGHTS = np.array([1.0, 1.0, 2.0, 6.0, 6.0, 3.0])
+REGULARISATION = 0.02
 
 
 @dataclass(frozen=True)
@@ -49,17 +57,9 @@ class TrotParameters:
         return self.duty - self.duty_gain * np.maximum(speed - speed_knee, 0.0)
 
 
-LIGHT = 18.0  # [kg] a lighter robot strides faster for its size
-
-
 def parameters_of(robot: Robot) -> TrotParameters:
     """Return the constants for a robot: a light one may lean harder on the ground, and must correct footholds less."""
     return TrotParameters(friction=0.6, placement_gain=0.06) if robot.mass < LIGHT else TrotParameters()
-
-
-# What matters most when the feet cannot do everything: fx, fy, fz, roll, pitch, yaw torques.
-WEIGHTS = np.array([1.0, 1.0, 2.0, 6.0, 6.0, 3.0])
-REGULARISATION = 0.02
 
 
 def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, friction: float) -> Array:
@@ -83,11 +83,6 @@ def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, frict
     cone = friction * forces[..., 2:3]
     forces[..., :2] = np.clip(forces[..., :2], -cone, cone)
     return forces
-
-
-TUNED = 0.02  # [s] period for which shares of running averages are given
-FASTEST_LIFT = 1.0  # [m/s]
-PHASE_OFFSET = np.array([0.0, 0.5, 0.5, 0.0])  # FR FL RR RL: diagonal legs move together
 
 
 class TrotExpert:
@@ -122,12 +117,8 @@ class TrotExpert:
         view = _View(state, self._kinematics, self._rows)
         self._velocity += self._share(0.5) * (view.velocity - self._velocity)
         fresh = self._fresh
-        for kept, now in (
-            (self._feet, view.feet),
-            (self._lifted, view.feet),
-            (self._joints, view.joints),
-            (self._velocity, view.velocity),
-        ):
+        kept_values = self._feet, self._lifted, self._joints, self._velocity
+        for kept, now in zip(kept_values, (view.feet, view.feet, view.joints, view.velocity), strict=True):
             kept[fresh] = now[fresh]
         fresh[:] = False
         setpoint = shaper.setpoint
@@ -184,7 +175,7 @@ class TrotExpert:
         """Move the feet in stance back under the body as fast as the body should move over them."""
         stance = self._stance
         spin = _cross_z(self.parameters.yaw_scale * setpoint[:, FIELD["yaw_rate"]], self._feet)
-        body = self.parameters.speed_scale * _horizontal(setpoint)[:, None] + spin
+        body = self.parameters.speed_scale * (setpoint[:, :3] * HORIZONTAL)[:, None] + spin
         self._feet = np.where(stance[..., None], self._feet - body * self._period, self._feet)
         along = (self._feet[..., :2] * slope[:, None]).sum(-1)
         mean = np.where(stance, self._feet[..., 2] - along, 0.0).sum(1) / np.maximum(stance.sum(1), 1)
@@ -197,7 +188,7 @@ class TrotExpert:
         neutral = np.repeat(self._kinematics.neutral[None], len(setpoint), axis=0)
         neutral[..., 1] *= 1 + setpoint[:, FIELD["width"], None]
         half, reach = 0.5 * constants.lead * stance_time[:, None], constants.reach * self._leg
-        step = self._velocity * half + constants.placement_gain * (self._velocity - _horizontal(setpoint))
+        step = self._velocity * half + constants.placement_gain * (self._velocity - (setpoint[:, :3] * HORIZONTAL))
         offset = step[:, None] + half[..., None] * _cross_z(setpoint[:, FIELD["yaw_rate"]], neutral)
         target = neutral + np.clip(offset, -reach, reach)
         target[..., 2] = -self._leg_height(setpoint)[:, None] + (target[..., :2] * slope[:, None]).sum(-1)
@@ -213,7 +204,7 @@ class TrotExpert:
         constants, mass = self.parameters, self.robot.mass
         carried = np.where(self._stance, view.feet[..., 2], 0.0).sum(1) / np.maximum(self._stance.sum(1), 1)
         wrench = np.empty((len(setpoint), 6))
-        push = constants.velocity_gain * (_horizontal(setpoint) - self._velocity)[:, :2]
+        push = constants.velocity_gain * (setpoint[:, :3] * HORIZONTAL - self._velocity)[:, :2]
         wrench[:, :2] = mass * np.clip(push, -3.0, 3.0)
         lift = constants.height_gain * (self._leg_height(setpoint) + carried)
         wrench[:, 2] = mass * (GRAVITY + np.clip(lift - constants.height_damping * view.velocity[:, 2], -5.0, 5.0))
@@ -252,11 +243,6 @@ def _swing_path(start: Array, target: Array, clearance: Array, swing: Array) -> 
     return path
 
 
-def _horizontal(setpoint: Array) -> Array:
-    """Return the commanded velocity (B, 3) in H."""
-    return np.stack([setpoint[:, FIELD["vx"]], setpoint[:, FIELD["vy"]], np.zeros(len(setpoint))], axis=-1)
-
-
 def _cross_z(rate: Array, points: Array) -> Array:
     """Return the velocity (B, 4, 3) of points (B, 4, 3) that turn about z at `rate` (B,)."""
     return np.stack([-points[..., 1], points[..., 0], np.zeros(points.shape[:-1])], axis=-1) * rate[:, None, None]
@@ -266,5 +252,5 @@ def _attitude(roll: Array, pitch: Array) -> Array:
     """Return the rotations Ry(pitch) Rx(roll) (B, 3, 3)."""
     cr, sr, cp, sp = np.cos(roll), np.sin(roll), np.cos(pitch), np.sin(pitch)
     zero = np.zeros_like(roll)
-    rows = [[cp, sp * sr, sp * cr], [zero, cr, -sr], [-sp, cp * sr, cp * cr]]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    entries = [cp, sp * sr, sp * cr, zero, cr, -sr, -sp, cp * sr, cp * cr]
+    return np.stack(entries, axis=-1).reshape(-1, 3, 3)

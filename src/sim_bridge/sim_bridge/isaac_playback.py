@@ -9,7 +9,6 @@ by two steps out of twenty is a different gait.
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -32,21 +31,13 @@ from fcnet_core.rotation import xyzw_from_roll_pitch
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
+from fcnet_ros import topics
 from fcnet_ros.ground_truth import OdomPublisher, fill_quaternion
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
 from fcnet_ros.parameters import declare_fixed_parameters, policy_rate
 from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.state_messages import StatePublisher
 from fcnet_ros.targets import TargetReader
-from fcnet_ros.topics import (
-    CMD_POSE,
-    CMD_VEL,
-    JOINT_TRAJECTORY,
-    MODE,
-    RELIABLE,
-    WARNING_PERIOD,
-    publish_description,
-)
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 from sim_bridge.parameters import PlaybackParameters
 
@@ -54,7 +45,6 @@ PATIENCE = 0.1  # [s] to wait for a live state before looking for a signal to en
 LONGEST_WAIT = 1.0  # [s] for a response, after which the recording continues without one
 PAUSE = 0.4  # of a period between a response and the next step: well between two cycles of the controller
 SAME_RATE = 1e-3  # relative difference within which a recording has the controller's rate
-NO_TORQUE = np.empty(0)
 
 
 class IsaacPlayback(Node):
@@ -74,12 +64,12 @@ class IsaacPlayback(Node):
         self._mode = ""
         self._pose = (0.0, 0.0, 0.0)
         self._states, self._odom = StatePublisher(self, self._robot.joint_names), OdomPublisher(self)
-        publish_description(self, self._robot)
-        self._cmd_vel, self._cmd_pose = CMD_VEL.publisher(self), CMD_POSE.publisher(self)
+        topics.publish_description(self, self._robot)
+        self._cmd_vel, self._cmd_pose = topics.CMD_VEL.publisher(self), topics.CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, PLAYBACK)
-        MODE.of(CONTROLLER).subscribe(self, self._take_mode)
+        topics.MODE.of(CONTROLLER).subscribe(self, self._take_mode)
         # Reliable, because a missed response would put the recording out of step for good.
-        replace(JOINT_TRAJECTORY, requested=RELIABLE).subscribe(self, self._take_targets, raw=True)
+        replace(topics.JOINT_TRAJECTORY, requested=topics.RELIABLE).subscribe(self, self._take_targets, raw=True)
         self.create_timer(PERIOD, self._publish_health)
 
     def play(self, stop: Stop, spinning: Future[None]) -> None:
@@ -97,7 +87,7 @@ class IsaacPlayback(Node):
         finally:
             if self._live is not None:
                 self._live.close()
-            self._comparison.finish()
+            self._comparison.settle()
             summary = self._summary()
             print(summary_text(summary), flush=True)
             if self.parameters.summary:
@@ -172,7 +162,7 @@ class IsaacPlayback(Node):
     def _receive(self, live: LiveSource, patience: float) -> Run | None:
         run = live.receive(patience)
         if run is None and live.refusal:
-            self.get_logger().error(live.refusal, throttle_duration_sec=WARNING_PERIOD)
+            self.get_logger().error(live.refusal, throttle_duration_sec=topics.WARNING_PERIOD)
         return run
 
     def _show(self, run: Run, row: int) -> None:
@@ -181,10 +171,9 @@ class IsaacPlayback(Node):
     def _publish(self, run: Run, row: int) -> int:
         """Publish one row of a run; return its stamp [ns]."""
         joints, imu, odom, now = run.joints, run.imu, run.odometry, self.get_clock().now()
-        measured = (imu.orientation, imu.angular_velocity, imu.linear_acceleration)
-        reading = SensorReading(
-            joints.position[row], joints.velocity[row], NO_TORQUE, *(values[row] for values in measured)
-        )
+        measured = (joints.position, joints.velocity, imu.orientation, imu.angular_velocity, imu.linear_acceleration)
+        position, velocity, *trunk = (values[row] for values in measured)
+        reading = SensorReading(position, velocity, np.empty(0), *trunk)
         pose = (odom.position, odom.orientation, odom.velocity, odom.angular_velocity)
         truth = TrunkPose(*(values[row] for values in pose))
         self._odom.publish(truth, now.nanoseconds)
@@ -206,7 +195,7 @@ class IsaacPlayback(Node):
         try:
             stamp, targets = self._target_reader.read(content)
         except RefusedCommandError as refusal:
-            self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=WARNING_PERIOD)
+            self.get_logger().warning(f"targets refused: {refusal}", throttle_duration_sec=topics.WARNING_PERIOD)
             return
         self._comparison.received(targets, stamp)
 
@@ -239,7 +228,3 @@ def main() -> int:
 def _run(node: IsaacPlayback, stop: Stop) -> int:
     spin_beside(node, stop, node.play)
     return 0 if node.passed else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,16 +16,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import projected_gravity
-from fcnet_replay.isaac.recording import (
-    HEADER,
-    STATE,
-    Header,
-    RolloutRows,
-    frame_at,
-    parse_header,
-    parse_state,
-    run_of_rows,
-)
+from fcnet_replay.isaac import recording as rollout
 from fcnet_replay.run import Run
 from quadruped_sim.physics.mjcf import stand_height
 
@@ -48,11 +39,11 @@ def still_run(robot: Robot, period: float, recording: Run | None = None) -> Run:
         near = np.abs(first.joint_position - robot.stand_pose).max() <= NEARLY_STANDING
         if near and projected_gravity(first.orientation)[2] <= NEARLY_LEVEL:
             joints, orientation, position = first.joint_position, first.orientation, recording.odometry.position[0]
-    header = Header(robot=robot.name, period=period, joint_names=robot.joint_names, commands=())
+    header = rollout.Header(robot=robot.name, period=period, joint_names=robot.joint_names, commands=())
     still = np.zeros(1, header.row_type("<f8"))
     still["joint_position"], still["target"] = joints, np.nan
     still["root_state"][0, :7] = [*position, *orientation]
-    return run_of_rows(header, still, "the standing robot", robot.joint_names)
+    return rollout.run_of_rows(header, still, "the standing robot", robot.joint_names)
 
 
 COUNTS = ("states", "bad", "early", "foreign", "other_robot", "lost")
@@ -72,8 +63,8 @@ class LiveSource:
         self._robot = robot
         self._sender: tuple[str, int] | None = None
         self._received = float("-inf")
-        self._header: Header | None = None
-        self._previous: RolloutRows | None = None
+        self._header: rollout.Header | None = None
+        self._previous: rollout.RolloutRows | None = None
         host, _, port = address.rpartition(":")
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -111,14 +102,14 @@ class LiveSource:
         if sender != self._sender and now - self._received < SILENCE:
             self.counts["foreign"] += 1
             return None
-        magic, payload = frame_at(datagram, 0)
-        if magic not in (HEADER, STATE):
+        magic, payload = rollout.frame_at(datagram, 0)
+        if magic not in (rollout.HEADER, rollout.STATE):
             raise ReplayError(f"{name} is not a frame of a rollout")
         if sender != self._sender:
             self._sender, self._header = sender, None
         self._received = now
-        if magic == HEADER:
-            if (header := parse_header(payload, name)) != self._header:
+        if magic == rollout.HEADER:
+            if (header := rollout.parse_header(payload, name)) != self._header:
                 self._header, self._previous = header, None
         elif self._header is None:
             self.counts["early"] += 1
@@ -130,12 +121,12 @@ class LiveSource:
                 f"out; simulate the {own}, or launch with robot:={other}"
             )
         else:
-            rows = state = parse_state(payload, self._header, name)
+            rows = state = rollout.parse_state(payload, self._header, name)
             if (before := self._previous) is not None:
                 if before["time"][0] < state["time"][0]:
                     rows = np.concatenate([before, state])
                 self.counts["lost"] += max(int(state["step"][0]) - int(before["step"][0]) - 1, 0)
-            run = run_of_rows(self._header, rows, name, self._robot.joint_names)
+            run = rollout.run_of_rows(self._header, rows, name, self._robot.joint_names)
             self.counts["states"] += 1
             self._previous = state
             return run
@@ -167,7 +158,7 @@ class PlaybackComparison:
     def played(self, target: Array, stamp: int) -> None:
         """Note a step with the recorded targets (N,) [rad], NaN if unknown, that was published at `stamp`."""
         with self._changed:
-            self._settle(MEMORY - 1)
+            self.settle(MEMORY - 1)
             self._awaited.append(_Step(target, stamp))
             self._counts["steps"] += 1
 
@@ -190,11 +181,6 @@ class PlaybackComparison:
             newest = self._awaited[-1] if self._awaited else None
             return newest is None or self._changed.wait_for(lambda: newest.response is not None, patience)
 
-    def finish(self) -> None:
-        """Count the steps for which responses were still awaited."""
-        with self._changed:
-            self._settle(0)
-
     def summary(self) -> dict[str, Any]:
         """Return the counts so far, and RMSE and maximum error by joint [rad], None before the first comparison."""
         with self._changed:
@@ -207,15 +193,16 @@ class PlaybackComparison:
             }
             return self._counts | (figures if compared else dict.fromkeys(figures))
 
-    def _settle(self, keep: int) -> None:
+    def settle(self, keep: int = 0) -> None:
         """Compare all awaited steps except the newest `keep`."""
-        while len(self._awaited) > keep:
-            step = self._awaited.popleft()
-            if step.response is not None and np.isfinite(step.target).all():
-                error = np.abs(step.response - step.target)
-                self._squares += error**2
-                self._largest = np.maximum(self._largest, error)
-                self._counts["compared"] += 1
+        with self._changed:
+            while len(self._awaited) > keep:
+                step = self._awaited.popleft()
+                if step.response is not None and np.isfinite(step.target).all():
+                    error = np.abs(step.response - step.target)
+                    self._squares += error**2
+                    self._largest = np.maximum(self._largest, error)
+                    self._counts["compared"] += 1
 
 
 def summary_text(summary: dict[str, Any]) -> str:

@@ -20,37 +20,21 @@ FIRST_REPEAT, REPEAT = 0.1, 1.0  # [s] of real time until a state is sent again:
 class Lockstep:
     """Whether simulated time has to wait.
 
-    mode: never, always, or auto: always after `engage`, before that only for late answers. period: of control [s].
-    timeout: maximum real time [s] to wait for an answer.
+    mode: never, always, or auto: only for late answers. answered: stamp [ns] of the newest targets. period: of control
+    [s]. timeout: maximum real time [s] to wait for an answer.
     """
 
     def __init__(self, mode: str, period: float, timeout: float) -> None:
         self.mode, self._timeout = mode, timeout
         self._period = round(period * SECOND)
-        self._answered: int | None = None  # stamp [ns] of the newest targets
+        self.answered: int | None = None
         self._waits_since = self._repeated = time.monotonic()
         self._waits = mode != "never"
-
-    @property
-    def has_started(self) -> bool:
-        """Whether time never waits, or the first answer has come."""
-        return self.mode == "never" or self._answered is not None
-
-    def engage(self) -> bool:
-        """In mode auto, wait for every answer from now on; return whether the mode was auto."""
-        engages = self.mode == "auto"
-        if engages:
-            self.mode = "always"
-        return engages
-
-    def answer(self, stamp: int) -> None:
-        """Take the stamp [ns] of targets."""
-        self._answered = stamp
 
     def waits(self, now: int) -> bool:
         """Return whether simulated time, `now` [ns], has to wait for an answer."""
         allowed = self._period if self.mode == "always" else LATE_PERIODS * self._period
-        waits = self.mode != "never" and (self._answered is None or now - self._answered >= allowed - TOLERANCE)
+        waits = self.mode != "never" and (self.answered is None or now - self.answered >= allowed - TOLERANCE)
         if waits and not self._waits:
             self._waits_since = self._repeated = time.monotonic()
         self._waits = waits
@@ -58,7 +42,7 @@ class Lockstep:
 
     def repeats(self) -> bool:
         """Return whether the state that waits for an answer has to be sent again, in case a message was lost."""
-        interval = FIRST_REPEAT if self._answered is None else REPEAT
+        interval = FIRST_REPEAT if self.answered is None else REPEAT
         if time.monotonic() - self._repeated < interval:
             return False
         self._repeated = time.monotonic()

@@ -19,7 +19,6 @@ from rclpy.parameter import Parameter
 from fcnet_core.arrays import Array
 from fcnet_core.names import PUSH, SIMULATION, Request
 from fcnet_core.observation import TrunkPose
-from fcnet_core.robot import load_robot
 from fcnet_ros.ground_truth import OdomPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
 from fcnet_ros.health import HealthPublisher
@@ -27,9 +26,8 @@ from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import RecorderGate, Stop, run_program, spin_beside
 from fcnet_ros.topics import ODOM, create_request_services
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
-from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.parameters import LINE, BoardParameters
-from sim_bridge.simulation import TerrainPublisher, Viewer, push, timing
+from sim_bridge.simulation import Viewer, publish_terrain, push, simulated, timing
 from unitree_lowlevel.codec import GENERATIONS, PERIOD
 from unitree_lowlevel.fake_board.board import FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
@@ -69,14 +67,7 @@ class MujocoBoard(Node):
     def __init__(self) -> None:
         super().__init__("mujoco_board")
         settings = declare_fixed_parameters(self, BoardParameters)
-        self._body = MotorDrivenRobot(
-            load_robot(settings.robot),
-            named_terrain(settings.terrain),
-            timestep=PERIOD,
-            noise=settings.sensor_noise,
-            place=settings.place,
-            seed=settings.seed,
-        )
+        self._body = simulated(MotorDrivenRobot, settings, PERIOD)
         self._physics = MujocoPhysics(self._body)
         self._board = FakeBoard(
             GENERATIONS[settings.generation],
@@ -87,7 +78,7 @@ class MujocoBoard(Node):
         )
         self._time_lost = 0.0
         self._odom = OdomPublisher(self)
-        TerrainPublisher(self, self._body.terrain, self._trunk_pose)
+        publish_terrain(self, self._body.terrain, self._trunk_pose)
         self._health = HealthPublisher(self, SIMULATION)
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
         self._viewer = Viewer(self._body) if settings.viewer else None

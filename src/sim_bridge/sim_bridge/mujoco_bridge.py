@@ -9,30 +9,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import cast
 
 from rclpy.node import Node
 
 from fcnet_core.control.timing import LATEST
 from fcnet_core.names import PUSH, SECOND, SIMULATION, Request
 from fcnet_core.observation import SensorReading, TrunkPose
-from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
 from fcnet_ros.targets import JointCommand
 from quadruped_sim.physics.live_robot import LiveRobot
-from quadruped_sim.physics.placement import StartPose
-from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.lockstep import Lockstep
 from sim_bridge.parameters import BridgeParameters
-from sim_bridge.simulation import TerrainPublisher, Viewer, push, timing
+from sim_bridge.simulation import Viewer, publish_terrain, push, simulated, timing
 
 WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
-NOT_REACHED = (
-    "this computer does not reach real time (factor {factor:.2f} instead of {target:.2f}): lockstep from now on, the "
-    "simulation waits for the controller's targets in every control period"
-)
 
 
 class MujocoHardware(HardwareInterface):
@@ -43,24 +35,16 @@ class MujocoHardware(HardwareInterface):
     can_wait = True
     has_trunk_pose = True
     catch_up = LATEST
+    _viewer: Viewer | None = None
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
         self._node, self._settings = node, parameters
         self.period = parameters.time_step / parameters.real_time_factor
         # In fast motion the programs that send commands still need as much real time.
         self._timeout = parameters.command_timeout * max(1.0, parameters.real_time_factor)
-        self._viewer: Viewer | None = None
         self._lock = threading.Lock()  # guards the robot and its command
-        self.robot = load_robot(parameters.robot)
-        self._robot = LiveRobot(
-            self.robot,
-            named_terrain(parameters.terrain),
-            timestep=parameters.time_step,
-            noise=parameters.sensor_noise,
-            start=cast(StartPose, parameters.start),
-            place=parameters.place,
-            seed=parameters.seed,
-        )
+        self._robot = simulated(LiveRobot, parameters, parameters.time_step, start=parameters.start)
+        self.robot = self._robot.robot
         self._active = False
         self._command: JointCommand | None = None
         self._written = 0.0  # when the command came [simulated s]; 0: no command
@@ -70,9 +54,8 @@ class MujocoHardware(HardwareInterface):
         self._reading: SensorReading | None = None
         self.has_clock, self.error = parameters.clock, ""
         self._lockstep = Lockstep(parameters.lockstep, parameters.period, parameters.lockstep_timeout)
-        TerrainPublisher(node, self._robot.terrain, self.trunk_pose, self.time if parameters.clock else None)
-        if parameters.viewer:
-            self._viewer = Viewer(self._robot)
+        publish_terrain(node, self._robot.terrain, self.trunk_pose, self.time if parameters.clock else None)
+        self._viewer = Viewer(self._robot) if parameters.viewer else None
 
     def activate(self) -> None:
         self._active = True
@@ -82,7 +65,7 @@ class MujocoHardware(HardwareInterface):
             self._active, self._command = False, None
 
     def write(self, command: JointCommand) -> str | None:
-        self._lockstep.answer(command.stamp)  # also if it is not followed: time continues
+        self._lockstep.answered = command.stamp  # also if it is not followed: time continues
         if not self._active:
             return "the bridge is not active; activate it"
         with self._lock:
@@ -169,14 +152,18 @@ class MujocoHardware(HardwareInterface):
     def status(self) -> Status:
         """Return the real-time factor since the last call, and whether the joints are damped."""
         if self._measured is None:
-            awaited = "recorder" if self._lockstep.has_started else "controller, in lockstep,"
+            started = self._lockstep.mode == "never" or self._lockstep.answered is not None
+            awaited = "recorder" if started else "controller, in lockstep,"
             return Status(WARN, f"waiting for the {awaited} to start")
         (simulated, measured), self._measured = self._measured, (self._robot.time, time.monotonic())
         factor = (self._measured[0] - simulated) / max(self._measured[1] - measured, 1e-6)
         target, lockstep = self._settings.real_time_factor, str(self._lockstep.mode == "always").lower()
         status = timing(factor, target, self._robot, lockstep=lockstep)
-        if status.level == WARN and self._lockstep.engage():
-            self._events.append(Status(WARN, NOT_REACHED.format(factor=factor, target=target)))
+        if status.level == WARN and self._lockstep.mode == "auto":
+            self._lockstep.mode = "always"
+            missed = f"this computer does not reach real time (factor {factor:.2f} instead of {target:.2f})"
+            what = "lockstep from now on, the simulation waits for the controller's targets in every control period"
+            self._events.append(Status(WARN, f"{missed}: {what}"))
         return status
 
 

@@ -12,7 +12,7 @@ from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import HardwareParameters
 from fcnet_ros.parameters import CONTROL_RATES, SPEEDS, RecorderParameters, parameter, policy_rate
-from quadruped_sim.physics.placement import PLACES, Place, StartPose
+from quadruped_sim.physics.placement import PLACES, StartPose
 from quadruped_sim.physics.simulator import LONGEST_STEP, time_step
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 from sim_bridge.lockstep import MODES
@@ -42,13 +42,7 @@ class SimulationParameters:
     viewer: bool = parameter(False, "open MuJoCo's window; needs a display")
     push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)
     push_direction: str = parameter("random", "direction of ~/push", choices=tuple(PUSH_DIRECTIONS), changeable=True)
-    push_height: float = parameter(
-        0.0, "height of ~/push above the trunk's centre [m]: it turns the robot", (-0.2, 0.2), changeable=True
-    )
-
-    @property
-    def place(self) -> Place:
-        return Place(self.start_x, self.start_y, self.start_heading)
+    push_height: float = parameter(0.0, "height of ~/push above the trunk [m]", (-0.2, 0.2), changeable=True)
 
 
 @dataclass(frozen=True)
@@ -58,21 +52,15 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
     start: str = parameter("lying", "pose after start and reset", choices=get_args(StartPose))
     real_time_factor: float = parameter(1.0, "simulated seconds per second", SPEEDS)
     policy: str = parameter("", "model file whose rate is simulated; empty for the shipped one", check=load_model)
-    command_timeout: float = parameter(
-        0.1, "age [s] above which a command is dropped and joints are damped", (0.01, 5.0)
-    )
-    clock: bool = parameter(
-        False, "publish /clock, and stamp states in simulated time, which the controller uses as well"
-    )
+    command_timeout: float = parameter(0.1, "age [s] of a command from which joints are damped", (0.01, 5.0))
+    clock: bool = parameter(False, "publish /clock, and stamp states in simulated time")
     lockstep: str = parameter(
         "never",
         "wait for the controller's targets in every control period; auto: once real time is not reached; needs clock",
         choices=MODES,
     )
     control_rate: float = parameter(0.0, "control rate of the controller [Hz]; 0 for the policy's", CONTROL_RATES)
-    lockstep_timeout: float = parameter(
-        120.0, "maximum real time [s] to wait for the controller in lockstep; then the simulator exits", (1.0, 3600.0)
-    )
+    lockstep_timeout: float = parameter(120.0, "real time [s] to wait in lockstep before the end", (1.0, 3600.0))
     auto_start: bool = parameter(True, "configure and activate at the start")
 
     def __post_init__(self) -> None:
@@ -123,11 +111,7 @@ class PlaybackParameters:
     loop: bool = parameter(False, "restart at the end")
     wait_for_controller: bool = parameter(True, "play a standing robot until the controller walks, then the recording")
     policy: str = parameter("", "model file of the controller; empty for the shipped one", check=load_model)
-    control_rate: float = parameter(
-        0.0,
-        "control rate of the controller [Hz], with which a recording of this rate keeps in step; 0 for the policy's",
-        CONTROL_RATES,
-    )
+    control_rate: float = parameter(0.0, "control rate of the controller [Hz]; 0 for the policy's", CONTROL_RATES)
     publish_commands: bool = parameter(True, "send the recorded commands as cmd_vel and cmd_pose")
     summary: str = parameter("", "JSON file to write the comparison to", check=check_writable)
 

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from builtin_interfaces.msg import Time
@@ -14,19 +15,30 @@ from rclpy.node import Node
 
 from fcnet_core.names import SECOND, HealthKey
 from fcnet_core.observation import TrunkPose
+from fcnet_core.robot import load_robot
 from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.hardware import Status
 from fcnet_ros.health import OK, SLOW, WARN
 from fcnet_ros.parameters import read_parameters
 from fcnet_ros.topics import TERRAIN
 from quadruped_sim.physics.live_robot import LiveRobot
-from quadruped_sim.physics.terrain import Terrain
+from quadruped_sim.physics.placement import Place
+from quadruped_sim.physics.terrain import Terrain, named_terrain
 from sim_bridge.parameters import PUSH_DIRECTIONS, SimulationParameters
 
+RobotT = TypeVar("RobotT", bound=LiveRobot)
 VIEWER_PERIOD = 0.02  # [s] between two pictures
 PATCH_STEP, PATCH_STEPS = 0.1, 40  # [m] between the points of `terrain`; how many to each side of the robot
 PATCH_DISTANCE = 1.0  # [m] from a patch's middle after which the next one is published
 PATCH_PERIOD = 0.5  # [s] between two looks at where the robot is
+
+
+def simulated(kind: type[RobotT], settings: SimulationParameters, timestep: float, **more: Any) -> RobotT:
+    """Return the simulated robot of these settings."""
+    place = Place(settings.start_x, settings.start_y, settings.start_heading)
+    world = (load_robot(settings.robot), named_terrain(settings.terrain))
+    noise, seed = settings.sensor_noise, settings.seed
+    return kind(*world, timestep=timestep, noise=noise, place=place, seed=seed, **more)
 
 
 def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: threading.Lock) -> str:
@@ -51,31 +63,27 @@ def timing(factor: float, target: float, robot: LiveRobot, **more: str) -> Statu
     return Status(WARN, "slower than requested", values) if slow else Status(OK, "on time", values)
 
 
-class TerrainPublisher:
-    """Publishes the ground around a simulated robot on `terrain`, again after it has walked PATCH_DISTANCE.
+def publish_terrain(
+    node: Node, terrain: Terrain, trunk: Callable[[], TrunkPose], now: Callable[[], int] | None = None
+) -> None:
+    """Publish the ground around a simulated robot on `terrain`, again after it has walked PATCH_DISTANCE.
 
     now: simulated [ns]; None for the time of day.
     """
+    publisher, middle = TERRAIN.publisher(node), np.full(2, np.inf)
 
-    def __init__(
-        self, node: Node, terrain: Terrain, trunk: Callable[[], TrunkPose], now: Callable[[], int] | None = None
-    ) -> None:
-        clock = node.get_clock()
-        self._publisher, self._now = TERRAIN.publisher(node), now or (lambda: int(clock.now().nanoseconds))
-        self._terrain, self._trunk = terrain, trunk
-        self._middle = np.full(2, np.inf)
-        node.create_timer(PATCH_PERIOD, self._publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
-
-    def _publish(self) -> None:
-        place = self._trunk().position[:2]
-        if not np.isfinite(place).all() or np.abs(place - self._middle).max() < PATCH_DISTANCE:
+    def publish() -> None:
+        place = trunk().position[:2]
+        if not np.isfinite(place).all() or np.abs(place - middle).max() < PATCH_DISTANCE:
             return
-        self._middle = np.round(place / PATCH_STEP) * PATCH_STEP  # the points of all patches lie on one grid
-        (x, y), offsets = self._middle, PATCH_STEP * np.arange(-PATCH_STEPS, PATCH_STEPS + 1)
-        heights = self._terrain.height(*np.meshgrid(x + offsets, y + offsets))
+        middle[:] = np.round(place / PATCH_STEP) * PATCH_STEP  # the points of all patches lie on one grid
+        (x, y), offsets = middle, PATCH_STEP * np.arange(-PATCH_STEPS, PATCH_STEPS + 1)
+        heights = terrain.height(*np.meshgrid(x + offsets, y + offsets))
         patch = GroundPatch(x + offsets[0], y + offsets[0], PATCH_STEP, heights)
-        second, nanosecond = divmod(self._now(), SECOND)
-        self._publisher.publish(patch.message(Time(sec=second, nanosec=nanosecond)))
+        second, nanosecond = divmod(now() if now else node.get_clock().now().nanoseconds, SECOND)
+        publisher.publish(patch.message(Time(sec=second, nanosec=nanosecond)))
+
+    node.create_timer(PATCH_PERIOD, publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 class Viewer:

@@ -6,17 +6,22 @@ import time
 
 import numpy as np
 import pytest
-from nav_msgs.msg import Odometry
 from ros_harness import Client, launch_command, own_domain, processes, stamp_of
-from sensor_msgs.msg import Imu, JointState
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from fcnet_ros.topics import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM
 
 
+def newest_of(topic):
+    """The newest message of a topic."""
+    return property(lambda client: client.newest.get(topic.name))
+
+
 class RobotClient(Client):
-    """Observes a simulated robot, too."""
+    """Observes a simulated robot, too: its ground truth, IMU and joint states, and the targets that it gets."""
+
+    odom, imu, joints, target = map(newest_of, (ODOM, IMU, JOINT_STATES, JOINT_TRAJECTORY))
 
     def __init__(self, domain: int) -> None:
         super().__init__(domain)
@@ -31,21 +36,6 @@ class RobotClient(Client):
         if positions := message.points[0].positions:
             self.lowest_targets = np.minimum(self.lowest_targets, positions)
             self.highest_targets = np.maximum(self.highest_targets, positions)
-
-    @property
-    def odom(self) -> Odometry | None:
-        """The newest ground truth."""
-        return self.newest.get(ODOM.name)
-
-    @property
-    def imu(self) -> Imu | None:
-        """The newest IMU message."""
-        return self.newest.get(IMU.name)
-
-    @property
-    def joints(self) -> JointState | None:
-        """The newest joint states."""
-        return self.newest.get(JOINT_STATES.name)
 
     @property
     def stamp(self) -> int:
@@ -64,11 +54,6 @@ class RobotClient(Client):
 
         self.until(is_still, "time that stands still")
         return stamp
-
-    @property
-    def target(self) -> JointTrajectory | None:
-        """The newest targets."""
-        return self.newest.get(JOINT_TRAJECTORY.name)
 
     @property
     def position(self) -> np.ndarray:

@@ -20,23 +20,21 @@ STAND = load_robot("aliengo").stand_pose
 def test_time_waits_for_the_first_answer_and_for_one_in_every_period():
     lockstep = Lockstep("always", 0.02, 60.0)
     assert lockstep.waits(SECOND)
-    lockstep.answer(SECOND)
+    lockstep.answered = SECOND
     assert not lockstep.waits(SECOND + PERIOD - 4_000_000)
     assert lockstep.waits(SECOND + PERIOD)
-    lockstep.answer(SECOND + PERIOD)
+    lockstep.answered = SECOND + PERIOD
     assert not lockstep.waits(SECOND + PERIOD)
 
 
 def test_while_real_time_is_reached_time_waits_for_answers_that_are_late_and_without_lockstep_never():
     lockstep, never = Lockstep("auto", 0.02, 60.0), Lockstep("never", 0.02, 60.0)
-    lockstep.answer(SECOND)
+    lockstep.answered = SECOND
     assert not lockstep.waits(SECOND + PERIOD)
     assert lockstep.waits(SECOND + 2 * PERIOD)
     assert not never.waits(100 * SECOND)
-    assert lockstep.engage()
+    lockstep.mode = "always"
     assert lockstep.waits(SECOND + PERIOD)
-    assert not lockstep.engage()
-    assert not never.engage()
 
 
 def test_waiting_ends_with_a_sentence():

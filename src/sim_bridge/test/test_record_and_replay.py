@@ -128,7 +128,7 @@ def replay(launch, folder: Path, summary: Path, **arguments):
     return code, program.output, json.loads(summary.read_text()) if summary.exists() else {}
 
 
-def test_the_bag_has_every_topic_and_the_recorders_notes(bag):
+def test_the_bag_has_every_topic_from_before_the_robot_stands_up_and_the_recorders_notes(bag):
     recorded = open_bag(bag)
     for _ in recorded.batches(frozenset()):
         pass
@@ -138,9 +138,6 @@ def test_the_bag_has_every_topic_and_the_recorders_notes(bag):
     assert notes.model_fingerprint == load_model(notes.model).fingerprint
     assert notes.parameters["auto_start"] is True
     assert json.loads(recorded.custom["fcnet.launch"])["backend"] == "mujoco"
-
-
-def test_the_bag_has_every_topic_from_before_the_robot_stands_up(bag):
     run = read_run(open_bag(bag), NAMESPACE)
     assert "standing_up" in run.mode.modes
     standing_up = run.mode.received[run.mode.modes.index("standing_up")]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
+import runpy
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import Meta, Struct, structs
 
 from fcnet_core.arrays import Array, Mask, Single
@@ -24,7 +25,7 @@ from quadruped_sim.physics.randomization import TYPICAL, Randomization
 from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.tasks import rewards, signals, terminations
 from quadruped_sim.tasks.setpoints import SetpointRanges
-from quadruped_sim.tasks.view import Memory, TrueState, View
+from quadruped_sim.tasks.view import TrueState, View
 
 FILE = "task"
 
@@ -154,30 +155,36 @@ class Function:
 
     def __init__(self, place: str, call: Call, module: ModuleType, folder: Path, batch: int) -> None:
         file, _, name = call.function.rpartition(":")
+        where, members, owner = "the suite", vars(module), module.__name__
         if file:
-            module = _imported(folder / f"{file}.py")
-        found = inspect.getmembers(module, inspect.isfunction)
-        known = {name: member for name, member in found if member.__module__ == module.__name__ and name[0] != "_"}
+            where, owner = f"{folder / file}.py", "<run_path>"
+            try:
+                members = runpy.run_path(where, run_name=owner)
+            except Exception as error:
+                raise FcnetError(f"{where}, which the task names, cannot be imported: {error}") from error
+        found = {name: member for name, member in members.items() if inspect.isfunction(member) and name[0] != "_"}
+        known = {name: function for name, function in found.items() if function.__module__ == owner}
         if name not in known:
-            where = f"{folder / file}.py" if file else "the suite"
             raise FcnetError(f"there is no function {name} in {where}; choose one of {', '.join(sorted(known))}")
         takes, empty = inspect.signature(known[name], eval_str=True).parameters, inspect.Parameter.empty
-        fields = [
-            (
-                item.name,
-                Any if item.annotation is empty else item.annotation,
-                *([item.default] * (item.default != empty)),
-            )
-            for item in takes.values()
-            if item.kind is item.KEYWORD_ONLY
-        ]
+        fields = []
+        for item in takes.values():
+            if item.kind is item.KEYWORD_ONLY:
+                annotation = Any if item.annotation is empty else item.annotation
+                fields.append((item.name, annotation, msgspec.NODEFAULT if item.default is empty else item.default))
         kind = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
         try:
             params = structs.asdict(converted(call.params, kind))
         except FcnetError as error:
             raise FcnetError(f"{place}, function {call.function}: {error}") from error
-        self._memory = Memory(batch)
-        self._call = partial(known[name], **params, **({"memory": self._memory} if "memory" in takes else {}))
+        self._arrays: dict[str, Any] = {}
+
+        def memory(name: str, size: int, dtype: npt.DTypeLike = np.float64) -> Any:
+            if name not in self._arrays:
+                self._arrays[name] = np.zeros((batch, size), dtype)
+            return self._arrays[name]
+
+        self._call = partial(known[name], **params, **({"memory": memory} if "memory" in takes else {}))
 
     def __call__(self, view: TrueState) -> Any:
         """Return an array (B,) or (B, n)."""
@@ -185,20 +192,8 @@ class Function:
 
     def reset(self, mask: Mask) -> None:
         """Forget what the robots in `mask` (B,) did."""
-        for array in self._memory.values():
+        for array in self._arrays.values():
             array[mask] = 0
-
-
-def _imported(path: Path) -> ModuleType:
-    """Import a user's Python file."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        raise FcnetError(f"{path}, which the task names, cannot be imported: {error}") from error
-    return module
 
 
 class Rewards:

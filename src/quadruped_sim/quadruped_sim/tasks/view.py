@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.legs.kinematics import LegKinematics
@@ -20,17 +19,9 @@ from quadruped_sim.trot_expert import PHASE_OFFSET, parameters_of
 SIDE = 0.15  # [m] from the trunk's middle to the places left and right of it where the slope is measured
 
 
-class Memory(dict[str, Any]):
-    """Arrays that a function keeps from one control period to the next, by name; zero at first and after a reset."""
-
-    def __init__(self, batch: int) -> None:
-        self._batch = batch
-
-    def __call__(self, name: str, size: int, dtype: npt.DTypeLike = np.float64) -> Any:
-        """Return the array (B, size) of that name, which the function changes in place."""
-        if name not in self:
-            self[name] = np.zeros((self._batch, size), dtype)
-        return self[name]
+# Returns the array (B, size) of that name, which a function keeps from one control period to the next and changes in
+# place; zero at first and after a reset. Called with name, size and optionally the type.
+Memory = Callable[..., Any]
 
 
 class Ground(NamedTuple):

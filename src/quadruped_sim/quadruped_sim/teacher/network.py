@@ -16,54 +16,38 @@ from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot
-from quadruped_sim.teacher.expert import ACTION_UNIT
-from quadruped_sim.teacher.symmetry import Permutation, mirrored
+from quadruped_sim.teacher.expert import ACTION_UNIT, Permutation, mirrored
 
 OBSERVATION_CLIP = 6.0  # [standard deviations]
 
 
-def _tensors(mirror: Permutation) -> tuple[Tensor, Tensor]:
-    return torch.as_tensor(mirror[0]), torch.as_tensor(mirror[1])
-
-
-class SymmetricAction(nn.Linear):
-    """The actor's last layer: actions (B, N), the mean of the robots' own and of the mirrored robots', mirrored, from
-    latents (B, 2, hidden) of both.
-    """
-
-    def __init__(self, hidden: int, mirror: Permutation) -> None:
-        super().__init__(hidden, len(mirror[0]))
-        self._mirror = _tensors(mirror)
-
-    def forward(self, latent: Tensor) -> Tensor:
-        own, image = super().forward(latent).unbind(1)
-        return (own + mirrored(image, self._mirror)) / 2
-
-
 class Networks(nn.Module):
-    """Actor and critic up to their last layers, with the interface of stable-baselines3's MlpExtractor. Both see
-    observations (B, n) in standard deviations from their mean; the actor only the teacher's part, of the robots and of
-    their mirror images. mirror: of the teacher's observations.
+    """Actor, and critic up to its last layer, with the interface of stable-baselines3's MlpExtractor. Both see
+    observations (B, n) in standard deviations from their mean; the actor only the teacher's part. An action (B, N) is
+    the mean of the robots' own and of the mirrored robots', mirrored. mirrors: of observations and actions.
     """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, hidden: tuple[int, ...], mean: Single, deviation: Single, mirror: Permutation) -> None:
+    def __init__(
+        self, hidden: tuple[int, ...], mean: Single, deviation: Single, mirrors: tuple[Permutation, Permutation]
+    ) -> None:
         super().__init__()
-        self.latent_dim_pi = self.latent_dim_vf = hidden[-1]
         self.register_buffer("mean", torch.as_tensor(mean))
         self.register_buffer("deviation", torch.as_tensor(deviation))
-        self._mirror, self.size = _tensors(mirror), len(mirror[0])
-        self.actor, self.critic = (
-            nn.Sequential(*(layer for sizes in pairwise((inputs, *hidden)) for layer in (nn.Linear(*sizes), nn.GELU())))
-            for inputs in (self.size, len(mean))
-        )
+        self._mirrors = [(torch.as_tensor(source), torch.as_tensor(sign)) for source, sign in mirrors]
+        self.size, self.latent_dim_pi, self.latent_dim_vf = len(mirrors[0][0]), len(mirrors[1][0]), hidden[-1]
+        last = nn.Linear(hidden[-1], self.latent_dim_pi)
+        self.actor, self.critic = nn.Sequential(*_layers(self.size, *hidden), last), _layers(len(mean), *hidden)
 
     def forward_actor(self, observation: Tensor) -> Tensor:
+        of_observation, of_action = self._mirrors
         seen = observation[:, : self.size]
-        latent: Tensor = self.actor(self._normalised(torch.stack([seen, mirrored(seen, self._mirror)], dim=1)))
-        return latent
+        both = torch.stack([seen, mirrored(seen, of_observation)], dim=1)
+        own, image = self.actor(self._normalised(both)).unbind(1)
+        action: Tensor = (own + mirrored(image, of_action)) / 2
+        return action
 
     def forward_critic(self, observation: Tensor) -> Tensor:
         latent: Tensor = self.critic(self._normalised(observation))
@@ -78,53 +62,34 @@ class Networks(nn.Module):
         return self.forward_actor(observation), self.forward_critic(observation)
 
 
+def _layers(*sizes: int) -> nn.Sequential:
+    return nn.Sequential(*(layer for pair in pairwise(sizes) for layer in (nn.Linear(*pair), nn.GELU())))
+
+
 class TeacherPolicy(ActorCriticPolicy):
-    """An actor and a critic with an optimizer of two learning rates. mean, deviation (n,): of the observations;
-    mirrors: of the teacher's observations and actions.
-    """
+    """An actor and a critic with an optimizer of two learning rates. networks: arguments of Networks."""
 
     mlp_extractor: Networks  # type: ignore[assignment]  # any module with these methods
-    action_net: SymmetricAction  # type: ignore[assignment]
 
-    def __init__(
-        self,
-        *arguments: Any,
-        hidden: tuple[int, ...],
-        mean: Single,
-        deviation: Single,
-        mirrors: tuple[Permutation, Permutation],
-        critic_learning_rate: float,
-        **settings: Any,
-    ) -> None:
-        self._hidden, self._critic_learning_rate, self._mirrors = hidden, critic_learning_rate, mirrors
-        self._scales = mean, deviation
+    def __init__(self, *arguments: Any, networks: dict[str, Any], critic_learning_rate: float, **settings: Any) -> None:
+        self._networks, self._critic_learning_rate = networks, critic_learning_rate
         super().__init__(*arguments, **settings)
 
     def _build_mlp_extractor(self) -> None:
-        self.mlp_extractor = Networks(self._hidden, *self._scales, self._mirrors[0])
+        self.mlp_extractor = Networks(**self._networks)
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
-        self.action_net = SymmetricAction(self._hidden[-1], self._mirrors[1])
+        self.action_net = nn.Identity()
         critic = [*self.mlp_extractor.critic.parameters(), *self.value_net.parameters()]
-        actor: dict[str, Any] = {"params": [*self.actor_parameters, self.log_std]}
+        actor: dict[str, Any] = {"params": [*self.mlp_extractor.actor.parameters(), self.log_std]}
         groups = [actor, {"params": critic, "lr": self._critic_learning_rate}]
         self.optimizer = torch.optim.Adam(groups, lr=lr_schedule(1), eps=1e-5)
 
     @property
-    def actor_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the mean action."""
-        return [*self.mlp_extractor.actor.parameters(), *self.action_net.parameters()]
-
-    @property
     def actor_layers(self) -> list[nn.Linear]:
         """The actor's linear layers, first to last."""
-        return [*(layer for layer in self.mlp_extractor.actor if isinstance(layer, nn.Linear)), self.action_net]
-
-    def mean_action(self, observation: Tensor) -> Tensor:
-        """Return the actions (B, N) without exploration."""
-        action: Tensor = self.action_net(self.mlp_extractor.forward_actor(observation))
-        return action
+        return [layer for layer in self.mlp_extractor.actor.modules() if isinstance(layer, nn.Linear)]
 
 
 class TeacherPPO(PPO):

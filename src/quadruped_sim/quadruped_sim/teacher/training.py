@@ -25,10 +25,9 @@ from quadruped_sim.collection import CollectionPlan
 from quadruped_sim.reinforcement import WorkerEnvironment, load_checkpoint, save_checkpoint
 from quadruped_sim.rollout import ActionNoise
 from quadruped_sim.tasks.task import Task
-from quadruped_sim.teacher.expert import teacher_config
+from quadruped_sim.teacher.expert import Permutation, action_mirror, observation_mirror, teacher_config
 from quadruped_sim.teacher.groups import Groups, Progress, TeacherConfig
-from quadruped_sim.teacher.network import TeacherPolicy, TeacherPPO, load_actor, teacher_model
-from quadruped_sim.teacher.symmetry import Permutation, action_mirror, observation_mirror
+from quadruped_sim.teacher.network import Networks, TeacherPolicy, TeacherPPO, load_actor, teacher_model
 from quadruped_sim.worker_pool import worker_pool
 
 LARGEST_ACTION = 6.0
@@ -74,15 +73,15 @@ def demonstrate(
     return np.concatenate(seen), np.concatenate(taught)
 
 
-def imitate(policy: TeacherPolicy, seen: Single, taught: Single, epochs: int) -> None:
+def imitate(networks: Networks, seen: Single, taught: Single, epochs: int) -> None:
     """Train the actor on a demonstration."""
-    observation, action, parameters = torch.as_tensor(seen), torch.as_tensor(taught), policy.actor_parameters
+    observation, action, parameters = torch.as_tensor(seen), torch.as_tensor(taught), list(networks.actor.parameters())
     steps = epochs * (len(action) // BATCH)
     optimizer = torch.optim.Adam(parameters, lr=IMITATION_RATE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, IMITATION_RATE, total_steps=max(steps, 2))
     for _ in range(epochs):
         for chosen in torch.randperm(len(action))[: steps // epochs * BATCH].reshape(-1, BATCH):
-            loss = nn.functional.smooth_l1_loss(policy.mean_action(observation[chosen]), action[chosen], beta=0.5)
+            loss = nn.functional.smooth_l1_loss(networks.forward_actor(observation[chosen]), action[chosen], beta=0.5)
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -104,7 +103,8 @@ class Rounds(BaseCallback):
         return True
 
     def _on_rollout_start(self) -> None:
-        for parameter in [*self.model.policy.actor_parameters, self.model.policy.log_std]:
+        policy = self.model.policy
+        for parameter in [*policy.mlp_extractor.actor.parameters(), policy.log_std]:
             parameter.requires_grad_(self._round >= self._critic_rounds)
         self._round += 1
         if self._round % LOG_INTERVAL == 0:
@@ -114,7 +114,7 @@ class Rounds(BaseCallback):
                 "seconds": round(time.monotonic() - self._began),
                 "steps": self.model.num_timesteps,
                 **figures,
-                "deviation": round(float(self.model.policy.log_std.detach().exp().mean()), 4),
+                "deviation": round(float(policy.log_std.detach().exp().mean()), 4),
                 "kl": round(float(values.get("train/approx_kl", 0.0)), 4),
                 "explained": round(float(values.get("train/explained_variance", 0.0)), 3),
                 "falls": {name: round(1e5 * done["falls"][name] / count, 1) for name, count in done["steps"].items()},
@@ -140,10 +140,12 @@ def new_learner(
         TeacherPolicy,
         env,
         policy_kwargs={
-            "hidden": hidden,
-            "mean": seen.mean(axis=0),
-            "deviation": np.maximum(seen.std(axis=0), LEAST_DEVIATION),
-            "mirrors": mirrors,
+            "networks": {
+                "hidden": hidden,
+                "mean": seen.mean(axis=0),
+                "deviation": np.maximum(seen.std(axis=0), LEAST_DEVIATION),
+                "mirrors": mirrors,
+            },
             "ortho_init": False,
             "critic_learning_rate": config.critic_learning_rate,
             "log_std_init": float(np.log(config.action_deviation)),
@@ -155,21 +157,21 @@ def new_learner(
         seed=config.seed,
         device="cpu",
     )
-    policy = learner.policy
+    networks = learner.policy.mlp_extractor
     if teacher:
-        load_actor(policy, teacher)
+        load_actor(learner.policy, teacher)
         return learner
     print(f"trot: {progress(env)[1]}", flush=True)
-    imitate(policy, seen, taught, config.imitation_epochs)
+    imitate(networks, seen, taught, config.imitation_epochs)
 
     def drive(observation: Single) -> Array:
         with torch.no_grad():
-            return np.asarray(policy.mean_action(torch.as_tensor(observation)), dtype=np.float64)
+            return np.asarray(networks.forward_actor(torch.as_tensor(observation)), dtype=np.float64)
 
     more = demonstrate(env, config.imitation_steps // 2, drive, rng)
     print(f"its imitation: {progress(env)[1]}", flush=True)
     seen, taught = (np.concatenate(parts) for parts in zip((seen, taught), more, strict=True))
-    imitate(policy, seen, taught, config.imitation_epochs // 2)
+    imitate(networks, seen, taught, config.imitation_epochs // 2)
     return learner
 
 

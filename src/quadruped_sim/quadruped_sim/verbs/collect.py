@@ -33,9 +33,8 @@ examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
-    parser.add_argument(
-        "--config", required=True, type=Path, metavar="YAML", help="a file, or the name of one in config/collect/"
-    )
+    plan = "a file, or the name of one in config/collect/"
+    parser.add_argument("--config", required=True, type=Path, metavar="YAML", help=plan)
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="data folder to write or continue")
     parser.add_argument("--shards", type=option(Shards), metavar="N", help="number of shards (default: as in the file)")
     parser.add_argument("--student", type=Path, metavar="FILE", help="policy to correct; the expert labels its states")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from fcnet_replay.verbs.dataset import add_bag_arguments
 
@@ -26,10 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Relabel; return 0 if the new folder is written."""
-    from fcnet_replay.datasets.from_bag import BagReading
-    from quadruped_sim.relabel import relabel
+    from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
+    from quadruped_sim.relabel import expert_labels
 
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, before_fault=0.0)
-    data = relabel(args.bags, args.out, reading, print)
+    label = partial(expert_labels, period=1.0 / reading.rate)
+    description = {"source": "relabel", "labels": "the trotting expert's targets"}
+    data = dataset_from_bags(args.bags, args.out, reading, print, label, description)
     print(f"wrote {args.out}: {data.steps:,} steps ({data.steps / args.rate:.1f} s) in {data.shards} shards")
     return 0

@@ -11,7 +11,7 @@ import msgspec
 
 from fcnet_core.files import Positive, Workers, option, read_settings
 from quadruped_sim.collection import CollectionPlan, Part, load_plan
-from quadruped_sim.tasks.task import Task, load_task
+from quadruped_sim.tasks.task import load_task
 from quadruped_sim.teacher.groups import TeacherConfig
 
 SUMMARY = "make a teacher, the expert of `fcnet collect`: imitate the built-in trot, then improve by PPO"
@@ -33,26 +33,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="YAML", help=plan)
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="folder to write or continue")
     parser.add_argument("--init", type=Path, metavar="FILE", help="teacher to start from, possibly of another robot")
-    parser.add_argument(
-        "--settings", type=Path, metavar="YAML", help="settings of imitation and PPO, see TeacherConfig"
-    )
-    parser.add_argument(
-        "--minutes", type=option(Positive), default=180.0, metavar="T", help="duration of PPO in minutes (default: 180)"
-    )
+    parser.add_argument("--settings", type=Path, metavar="YAML", help="of imitation and PPO, see TeacherConfig")
+    parser.add_argument("--minutes", type=option(Positive), default=180.0, metavar="T", help="of PPO (default: 180)")
     parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
-
-
-def plan_of(task: Task) -> CollectionPlan:
-    """Return a plan with the task's own robot, terrains and commands as its only part."""
-    part = Part(1.0, task.terrains, task.commands, task.randomization, task.push)
-    rate = task.interface.rate if task.interface else task.rate
-    return CollectionPlan(task.robot, 1, 1, task.episode, {task.name: part}, rate)
 
 
 def run(args: argparse.Namespace) -> int:
     """Teach; return 0 if the time is over, 130 if interrupted."""
     task = load_task(args.task)
-    plan = load_plan(args.config) if args.config else plan_of(task)
+    if args.config:
+        plan = load_plan(args.config)
+    else:  # the task's own robot, terrains and commands
+        part = Part(1.0, task.terrains, task.commands, task.randomization, task.push)
+        rate = task.interface.rate if task.interface else task.rate
+        plan = CollectionPlan(task.robot, 1, 1, task.episode, {task.name: part}, rate)
     task = msgspec.structs.replace(task, rate=plan.rate)
     config = read_settings(args.settings, TeacherConfig, "teacher's settings") if args.settings else TeacherConfig()
     from quadruped_sim.teacher.training import teach  # PyTorch takes a second to import

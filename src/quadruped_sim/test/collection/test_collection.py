@@ -58,18 +58,13 @@ def _collect(collector: Collector) -> Dataset:
 
 
 @pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
-def test_plans_that_ship_can_be_used(path):
+def test_plans_that_ship_can_be_used_and_reach_as_far_as_a_driver_shall_get(path):
     plan = load_plan(path)
     work = list(jobs(plan, 0))
     assert len({job.seed for job in work}) == len(work) == plan.shards
     assert {job.name for job in work} == set(plan.parts)
-
-
-@pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
-def test_plans_that_ship_reach_as_far_as_a_driver_shall_get(path):
-    plan = load_plan(path)
     robot, driven = load_robot(plan.robot), []
-    for job in jobs(plan, 0):
+    for job in work:
         shaper = CommandShaper(robot.commands, robot.gait, 0.02, plan.robots)
         source = SetpointSource(job.part.setpoints, plan.robots, 0.02, np.random.default_rng(job.seed))
         for _ in range(round(50 * plan.seconds)):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import socket
-import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 import rollout_writer
-from ros_harness import assert_refused, processes, ros_arguments
+from ros_harness import assert_refused, ros_arguments
 from sensor_msgs.msg import Imu
 
 from fcnet_core.robot import load_robot
@@ -27,10 +26,9 @@ PATIENCE = 90.0  # [s], for a loaded machine
 
 
 @pytest.fixture
-def play(domain):
+def play(start):
     """Start the node as a process with these parameters."""
-    with processes(domain) as run:
-        yield lambda **given: run([sys.executable, "-m", "sim_bridge.isaac_playback", *ros_arguments(**given)])
+    return lambda **given: start("run", "sim_bridge", "isaac_playback", *ros_arguments(**given))
 
 
 def test_the_shipped_policy_walks_on_its_recording_and_gives_the_recorded_targets(launch, rollout, tmp_path):
@@ -187,7 +185,7 @@ def test_a_response_belongs_to_the_newest_state_that_the_controller_can_have_see
     comparison.played(np.ones(12), 20 * MILLISECOND)
     comparison.received(np.full(12, 0.5), 20 * MILLISECOND + 1000)  # was on its way when the second state came
     comparison.received(np.ones(12), 25 * MILLISECOND)
-    comparison.finish()
+    comparison.settle()
     found = comparison.summary()
     assert (found["steps"], found["compared"], found["repeated_responses"]) == (2, 2, 0)
     assert found["largest_rad"]["FR_hip_joint"] == pytest.approx(0.5)
@@ -200,7 +198,7 @@ def test_damping_and_unknown_targets_are_not_compared():
     comparison.received(np.zeros(12), 10 * MILLISECOND)
     comparison.played(np.zeros(12), 20 * MILLISECOND)
     comparison.received(None, 30 * MILLISECOND)
-    comparison.finish()
+    comparison.settle()
     found = comparison.summary()
     assert (found["steps"], found["compared"], found["damping_responses"]) == (2, 0, 1)
     assert "0 of 2 steps" in summary_text(found)

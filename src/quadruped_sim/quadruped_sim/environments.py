@@ -1,4 +1,9 @@
-"""The robots of a task as a Gymnasium environment of one robot and as one of many.
+"""The suite's environments for Gymnasium, which importing this module registers: the robots of a task, one or many.
+
+import gymnasium, quadruped_sim.environments
+env = gymnasium.make("fcnet/Aliengo-v0", terrain="rough")         # see ManyRobots
+envs = gymnasium.make_vec("fcnet/A1-v0", num_envs=32)
+env = gymnasium.make("fcnet/Task-v0", task="my_task.yaml")
 
 Observations and actions are those of the task's interface. In fcnet/Aliengo-v0 and fcnet/A1-v0 these are a policy's on
 the robot, so that a policy of the suite walks here as it is, and what learns here can walk there. Observation (n,):
@@ -16,38 +21,18 @@ import numpy as np
 from gymnasium.spaces import Box
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from msgspec import Struct, structs, to_builtins
+from msgspec import to_builtins
 
 from fcnet_core.arrays import Array, Mask, Single
-from fcnet_core.files import Positive, converted
+from fcnet_core.files import converted
 from fcnet_core.robot import Robot, load_robot
-from quadruped_sim.environments import EPISODE
-from quadruped_sim.physics.randomization import Randomization, Range
-from quadruped_sim.physics.terrain import Terrain, named_terrain, terrain_from_facts
+from quadruped_sim.physics.randomization import Range
+from quadruped_sim.physics.terrain import named_terrain
 from quadruped_sim.tasks.robots import TaskRobots
-from quadruped_sim.tasks.setpoints import SetpointRanges
-from quadruped_sim.tasks.task import load_task
+from quadruped_sim.tasks.task import Task, load_task
 
+EPISODE = 1000  # control periods: 20 s at 50 Hz
 LARGEST = 100.0  # of observations and actions without limits of their own
-
-
-class Settings(Struct, frozen=True):
-    """Settings of `gymnasium.make`; what is not given is the task's.
-
-    task: a name in config/tasks, or the path of a task file. robot: a name, or the path of a robot file. terrain: a
-    name of `fcnet list terrains`, or the kind and the facts of one, as in config/collect. commands: by setpoint field
-    the range, or the value, from which a command is drawn that holds for 1.5 to 5 s; other fields are zero.
-    randomization: the fields that differ, see randomization.Randomization. rate [Hz]: of observations and actions,
-    unless the task has an interface. pays: rewards or score of the task.
-    """
-
-    task: str = "velocity"
-    robot: str | None = None
-    terrain: str | dict[str, Any] | None = None
-    commands: dict[str, Range] | None = None
-    randomization: dict[str, Any] = {}
-    rate: Positive | None = None
-    pays: Literal["rewards", "score"] = "rewards"
 
 
 class ManyRobots(VectorEnv[Single, Single, Any]):
@@ -55,25 +40,42 @@ class ManyRobots(VectorEnv[Single, Single, Any]):
     step, which ignores its action and has reward 0. One seed is for all of them; a reset with a seed also makes another
     ground if that is random.
 
-    Raises FcnetError for an invalid value of a setting, and TypeError for an unknown one, which stable-baselines3
-    expects when it asks every environment for a render_mode.
+    What is not given is the task's. task: a name in config/tasks, or the path of a task file. robot: a name, or the
+    path of a robot file. terrain: a name of `fcnet list terrains`, or the kind and the facts of one, as in
+    config/collect. commands: by setpoint field the range, or the value, from which a command is drawn that holds for
+    1.5 to 5 s; other fields are zero. randomization: the fields that differ, see randomization.Randomization. rate
+    [Hz]: of observations and actions, unless the task has an interface. pays: rewards or score of the task. Raises
+    FcnetError for an invalid value.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP, "render_modes": []}
 
-    def __init__(self, num_envs: int = 1, max_episode_steps: int = EPISODE, **given: Any) -> None:
-        if unknown := sorted(given.keys() - set(Settings.__struct_fields__)):
-            raise TypeError(f"there is no setting {unknown[0]!r}; known are {', '.join(Settings.__struct_fields__)}")
-        self._settings = settings = converted(given, Settings)
-        task = load_task(settings.task)
-        chosen = to_builtins(task.randomization) | settings.randomization
-        changes: dict[str, Any] = {"randomization": converted(chosen, Randomization)}
-        if settings.commands is not None:
-            changes["commands"] = converted({"always": settings.commands}, SetpointRanges)
-        rate, robot = settings.rate or task.rate, settings.robot or task.robot
-        self._task = structs.replace(task, rate=rate, robot=robot, **changes)
-        self._ground(0)
-        self.single_observation_space, self.single_action_space = self._spaces(load_robot(robot))
+    def __init__(
+        self,
+        num_envs: int = 1,
+        max_episode_steps: int = EPISODE,
+        *,
+        task: str = "velocity",
+        robot: str | None = None,
+        terrain: str | dict[str, Any] | None = None,
+        commands: dict[str, Range] | None = None,
+        randomization: dict[str, Any] | None = None,
+        rate: float | None = None,
+        pays: Literal["rewards", "score"] = "rewards",
+    ) -> None:
+        facts, self._pays = to_builtins(load_task(task)), pays
+        self._terrain = terrain if isinstance(terrain, str) else None
+        given = {
+            "robot": robot,
+            "rate": rate,
+            "terrains": None if terrain is self._terrain else [terrain],
+            "commands": None if commands is None else {"always": commands},
+            "randomization": facts["randomization"] | (randomization or {}),
+        }
+        self._task = converted(facts | {name: value for name, value in given.items() if value is not None}, Task)
+        if self._terrain is not None:
+            named_terrain(self._terrain)
+        self.single_observation_space, self.single_action_space = self._spaces(load_robot(self._task.robot))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.num_envs, self._longest = num_envs, max_episode_steps
@@ -87,8 +89,8 @@ class ManyRobots(VectorEnv[Single, Single, Any]):
         self._age[:], self._over[:] = 0, False
         if self._robots is None or seed is not None:
             chosen = int(self.np_random.integers(2**31))
-            ground = self._ground(chosen)
-            self._robots = TaskRobots(self._task, self.num_envs, chosen, ground, pays=self._settings.pays)
+            ground = None if self._terrain is None else named_terrain(self._terrain, seed=chosen)
+            self._robots = TaskRobots(self._task, self.num_envs, chosen, ground, pays=self._pays)
         else:
             self._robots.restart(~self._over)
             self._robots.observe()
@@ -105,13 +107,6 @@ class ManyRobots(VectorEnv[Single, Single, Any]):
         old = self._age >= self._longest
         self._over = fell | old
         return seen, earned, fell, old, {}
-
-    def _ground(self, seed: int) -> Terrain | None:
-        """Return the terrain, if it is not the task's; the seed decides a random one."""
-        chosen = self._settings.terrain
-        if isinstance(chosen, str):
-            return named_terrain(chosen, seed=seed)
-        return None if chosen is None else terrain_from_facts(**(chosen | {"seed": seed}))
 
     def _spaces(self, robot: Robot) -> tuple[Box, Box]:
         """Return the spaces of observations and actions of one robot."""
@@ -140,3 +135,18 @@ class OneRobot(gymnasium.Env[Single, Single]):
         """Take an action (N,); return observation, reward and whether the robot fell."""
         seen, earned, fell, *_ = self._robots.step(np.asarray(action)[None])
         return seen[0], float(earned[0]), bool(fell[0]), False, {}
+
+
+for _id, _settings in {
+    "fcnet/Aliengo-v0": {"robot": "aliengo", "pays": "score"},
+    "fcnet/A1-v0": {"robot": "a1", "pays": "score"},
+    "fcnet/A1Walk-v0": {"task": "a1_walk"},
+    "fcnet/Task-v0": {},
+}.items():
+    gymnasium.register(
+        _id,
+        entry_point=f"{__name__}:OneRobot",
+        vector_entry_point=f"{__name__}:ManyRobots",
+        max_episode_steps=EPISODE,
+        kwargs=_settings,
+    )
