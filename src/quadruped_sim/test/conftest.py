@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from made_robots import BIPED, TAILED, small_model
 
 from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies.export import exported_step
-from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot, load_robot
 
@@ -32,19 +31,16 @@ def aliengo() -> Robot:
     return load_robot("aliengo")
 
 
-OTHER_ROBOTS = Path(__file__).parents[2] / "fcnet_core" / "test" / "shared" / "robots"
-
-
 @pytest.fixture(scope="session")
 def biped() -> Robot:
     """Two legs, 8 joints, by a URDF."""
-    return load_robot(OTHER_ROBOTS / "biped.yaml")
+    return load_robot(BIPED)
 
 
 @pytest.fixture(scope="session")
 def tailed() -> Robot:
     """Four legs and a tail, 13 joints."""
-    return load_robot(OTHER_ROBOTS / "tailed.yaml")
+    return load_robot(TAILED)
 
 
 @pytest.fixture
@@ -58,34 +54,25 @@ def robot_from(tmp_path: Path) -> Callable[[str], Robot]:
     return read
 
 
-def _policy(robot: Robot, config: Any, scale: float, draw: Callable[..., Any]) -> PolicyModel:
-    """A policy whose weights and mean observation `draw` makes by their shape."""
-    mean = draw(config.observation).astype(np.float32)
-    return PolicyModel(
-        card_for_robot(robot, config),
-        {name: draw(shape).astype(np.float32) for name, shape in config.weight_shapes().items()},
-        {
-            "observation_mean": mean,
-            "observation_std": np.ones_like(mean),
-            "action_mean": robot.stand_pose.astype(np.float32),
-            "action_scale": np.full(12, scale, np.float32),
-        },
-    )
-
-
 @pytest.fixture(scope="session")
 def standing_policy(aliengo: Robot) -> PolicyModel:
     """A policy whose output is the stand pose, whatever it sees."""
-    config = example_config(FCNetConfig, layers=1, modes=4, hidden=16, decoder_hidden=16, window=8)
-    return _policy(aliengo, config, 1.0, np.zeros)
+    return small_model(aliengo, spread=0.0)
 
 
 @pytest.fixture(scope="session")
 def teacher(aliengo: Robot) -> PolicyModel:
     """A teacher with random weights."""
     config, rng = example_config(MLPConfig, observation=97, window=1, hidden=(16,)), np.random.default_rng(0)
-    policy = _policy(aliengo, config, 0.1, lambda shape: rng.normal(0, 0.2, shape))
-    return replace(policy, step=exported_step(config))
+    mean = rng.normal(0, 0.2, config.observation).astype(np.float32)
+    weights = {name: rng.normal(0, 0.2, shape).astype(np.float32) for name, shape in config.weight_shapes().items()}
+    scales = {
+        "observation_mean": mean,
+        "observation_std": np.ones_like(mean),
+        "action_mean": aliengo.stand_pose.astype(np.float32),
+        "action_scale": np.full(12, 0.1, np.float32),
+    }
+    return PolicyModel(card_for_robot(aliengo, config), weights, scales, exported_step(config))
 
 
 @pytest.fixture(scope="session")

@@ -10,17 +10,15 @@ from dataclasses import replace as with_fields
 import gymnasium
 import numpy as np
 import pytest
-from made_robots import TAILED
+from made_robots import TAILED, small_model
 
 import quadruped_sim.environments  # noqa: F401, registers them
 from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset
-from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.model_file import PolicyModel
 from fcnet_core.names import Mode
 from fcnet_core.observation import velocity_interface
-from fcnet_core.policies.export import exported_step
-from fcnet_core.policies.mlp import MLPConfig
 from quadruped_sim.collection import CollectionPlan, Collector, Part, jobs
 from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.evaluation.getting_up import get_up
@@ -47,13 +45,7 @@ def seen_by(robot) -> int:
 def standing(request, biped, tailed) -> tuple[object, PolicyModel]:
     """A robot, and a policy whose output is its stand pose."""
     robot = {"biped": biped, "tailed": tailed}[request.param]
-    joints = len(robot.joints)
-    config = MLPConfig(observation=seen_by(robot), action=joints, window=1, hidden=(8,))
-    weights = {name: np.zeros(shape, np.float32) for name, shape in config.weight_shapes().items()}
-    zero, one = np.zeros(config.observation, np.float32), np.ones(config.observation, np.float32)
-    scales = {"observation_mean": zero, "observation_std": one, "action_mean": robot.stand_pose.astype(np.float32),
-              "action_scale": np.ones(joints, np.float32)}  # fmt: skip
-    return robot, with_fields(PolicyModel(card_for_robot(robot, config), weights, scales), step=exported_step(config))
+    return robot, small_model(robot, spread=0.0)
 
 
 BOTH = pytest.mark.parametrize("standing", ["biped", "tailed"], indirect=True)

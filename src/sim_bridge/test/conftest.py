@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from ros_harness import Client, launch_command, own_domain, processes, stamp_of
@@ -41,19 +39,6 @@ class RobotClient(Client):
     def stamp(self) -> int:
         """The newest joint states' stamp [ns]."""
         return stamp_of(self.joints)
-
-    def until_still(self) -> int:
-        """Wait until states have had the same stamp [ns] for a while, and return it."""
-        since, stamp = time.monotonic(), self.stamp
-
-        def is_still() -> bool:
-            nonlocal since, stamp
-            if self.stamp != stamp:
-                since, stamp = time.monotonic(), self.stamp
-            return time.monotonic() - since > 0.3
-
-        self.until(is_still, "time that stands still")
-        return stamp
 
     @property
     def position(self) -> np.ndarray:

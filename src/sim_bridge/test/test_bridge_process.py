@@ -108,6 +108,7 @@ def test_a_push_moves_the_robot_and_a_reset_brings_it_back(standing):
         (BridgeParameters, "robot", "aligo", "aligo"),
         (BridgeParameters, "terrain", "moon", "moon"),
         (BridgeParameters, "real_time_factor", -1.0, "real_time_factor"),
+        (BridgeParameters, "lockstep", "always", "clock:=true"),
         (BoardParameters, "generation", "gen34", "generation"),
     ],
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from ros_harness import COMMAND_PERIOD, ros_arguments, wait_until
 from rosgraph_msgs.msg import Clock
 
-from fcnet_core.errors import ParameterError
 from fcnet_core.names import SECOND
 from fcnet_core.robot import load_robot
 from fcnet_ros.topics import CLOCK
@@ -71,7 +72,8 @@ def answer(client):
 def test_each_answer_is_one_control_period_also_while_inactive_and_without_one_the_bridge_ends(lockstep, client):
     for _ in range(5):
         stamp = answer(client)
-    assert client.until_still() == stamp
+    time.sleep(0.3)
+    assert client.stamp == stamp
     clock = client.newest[CLOCK.name].clock
     assert clock.sec * SECOND + clock.nanosec == stamp
     assert client.position[2] > 0.3
@@ -82,11 +84,6 @@ def test_each_answer_is_one_control_period_also_while_inactive_and_without_one_t
     assert lockstep.wait() == 1
     assert "no joint_trajectory has answered the state" in lockstep.output
     assert "Traceback" not in lockstep.output
-
-
-def test_lockstep_needs_a_clock():
-    with pytest.raises(ParameterError):
-        BridgeParameters(lockstep="always", control_rate=50.0)
 
 
 @pytest.mark.parametrize(("rate", "states"), [(30.0, 270.0), (50.0, 250.0), (100.0, 300.0), (0.0, 250.0)])

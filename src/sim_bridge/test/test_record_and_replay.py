@@ -29,19 +29,8 @@ from fcnet_replay.report.findings import LATE_START
 AGREEMENT = 1e-5  # [rad]
 PATIENCE = 90.0  # [s], for a loaded machine
 NAMESPACE = "dog"
-RECORDED = {
-    f"/{NAMESPACE}/{topic}"
-    for topic in (
-        "joint_states",
-        "imu/data",
-        "odom",
-        "joint_trajectory",
-        "joint_gains",
-        "cmd_vel",
-        "controller/mode",
-        "controller/policy_step",
-    )
-} | {"/diagnostics"}
+TOPICS = "joint_states imu/data odom joint_trajectory joint_gains cmd_vel controller/mode controller/policy_step"
+RECORDED = {f"/{NAMESPACE}/{topic}" for topic in TOPICS.split()} | {"/diagnostics"}
 
 
 @contextmanager

@@ -92,15 +92,6 @@ def test_shards_follow_the_shares_of_the_plan_and_terrains_alternate(plan):
     assert len({job.seed for job in work} | {job.seed for job in jobs(plan, 1)}) == 8
 
 
-def test_the_seed_decides_a_shard_to_the_last_bit(plan, tmp_path):
-    one, same, other = (
-        _collect(Collector(plan, tmp_path / name, seed)).shards[0] for name, seed in (("a", 0), ("b", 0), ("c", 1))
-    )
-    for name in ("observation", "action", "first"):
-        assert np.array_equal(getattr(one, name), getattr(same, name))
-    assert not np.array_equal(one.observation, other.observation)
-
-
 def test_a_job_whose_worker_died_after_its_shard_was_whole_is_done(plan, tmp_path):
     collector, job = Collector(plan, tmp_path / "data", 0), next(jobs(plan, 0))
     made = collector.collect(job)

@@ -95,14 +95,6 @@ def test_without_odometry_the_velocity_of_the_legs_is_nearly_as_good(walk: Walk,
     assert advice.known.all() and rms(advice.target - walk.run.targets.position) < 0.05
 
 
-def test_another_command_gets_other_targets(walk: Walk, aliengo: Robot) -> None:
-    setpoint = walk.steps.record.setpoint.copy()
-    setpoint[:, 0] = -0.4
-    steps = replace(walk.steps, record=replace(walk.steps.record, setpoint=setpoint))
-    advice = advise(walk.run, steps, np.arange(STEPS) == 0, aliengo, 0.02)
-    assert rms(advice.target - walk.run.targets.position) > 0.05
-
-
 def test_states_beyond_the_expert_are_left_out_and_it_begins_anew(walk: Walk, aliengo: Robot) -> None:
     orientation = walk.run.imu.orientation.copy()
     orientation[60:80] = [1.0, 0.0, 0.0, 0.0]  # on its back

@@ -13,7 +13,6 @@ import yaml
 
 from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import CONFIG
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.tasks.robots import TaskRobots
@@ -33,11 +32,6 @@ def stand_and_turn(tmp_path: Path) -> Path:
     path = tmp_path / "stand_and_turn.yaml"
     path.write_text(settings[1])
     return path
-
-
-@pytest.mark.parametrize("name", sorted(path.stem for path in (CONFIG / "tasks").glob("*.yaml")))
-def test_the_suites_tasks_have_their_names(name) -> None:
-    assert load_task(name).name == name
 
 
 @pytest.mark.parametrize(

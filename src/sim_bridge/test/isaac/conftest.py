@@ -91,42 +91,31 @@ class LeggedEnvironment:
         return "observations", None, "rewards", self.reset_buf, {}
 
     def drive(self, steps):
-        """The loop of a legged_gym play script: the shipped policy stands for a second, then walks forward."""
-        policy = ShippedPolicy(self)
+        """The loop of a legged_gym play script: robot 1 stands for a second by the shipped policy, then walks forward;
+        the others stand.
+        """
+        model, robot = load_model(MODEL), self.robot
+        limiter = JointLimiter(robot, 1.0 / model.card.interface.rate)
+        runner = PolicyRunner(load_policy(model), model.card.interface, limiter)
+        limiter.last = self.dof_pos[1].double().numpy()[SUITE_FROM_ISAAC]
         for step in range(steps):
             setpoint = np.zeros(len(SETPOINT_FIELDS))
             setpoint[0] = SPEED if step >= 50 else 0.0
             self.commands[:, 0] = float(setpoint[0])
-            self.step(policy.actions(setpoint))
+            root = self.root_states[1].double().numpy()
+            joints = (values[1].double().numpy()[SUITE_FROM_ISAAC] for values in (self.dof_pos, self.dof_vel))
+            state = RobotState(*joints, root[3:7], matrix_from_xyzw(root[3:7]).T @ root[10:13])
+            runner.take_command(setpoint)
+            action = runner.act(runner.observe(state))
+            runner.send(action)
+            limiter.last = np.clip(action, robot.lower, robot.upper)
+            actions = torch.zeros(3, 12)
+            actions[1] = (torch.tensor(limiter.last[ISAAC_FROM_SUITE]) - self.default_dof_pos[0]) / 0.25
+            self.step(actions)
 
     def _refresh(self):
         self.gym.refresh_dof_state_tensor(self.sim)
         self.gym.refresh_actor_root_state_tensor(self.sim)
-
-
-class ShippedPolicy:
-    """The shipped policy in the place of a legged_gym policy: it drives robot 1, the others stand."""
-
-    def __init__(self, environment):
-        model = load_model(MODEL)
-        self._robot, self._environment = environment.robot, environment
-        limiter = JointLimiter(environment.robot, 1.0 / model.card.interface.rate)
-        self._runner, self._started = PolicyRunner(load_policy(model), model.card.interface, limiter), False
-
-    def actions(self, wanted):
-        root, env = self._environment.root_states[1].double().numpy(), self._environment
-        position = env.dof_pos[1].double().numpy()[SUITE_FROM_ISAAC]
-        velocity = env.dof_vel[1].double().numpy()[SUITE_FROM_ISAAC]
-        rate, limiter = matrix_from_xyzw(root[3:7]).T @ root[10:13], self._runner.limiter
-        if not self._started:
-            limiter.last, self._started = position, True
-        self._runner.take_command(wanted)
-        action = self._runner.act(self._runner.observe(RobotState(position, velocity, root[3:7], rate)))
-        self._runner.send(action)
-        limiter.last = np.clip(action, self._robot.lower, self._robot.upper)
-        actions = torch.zeros(3, 12)
-        actions[1] = (torch.tensor(limiter.last[ISAAC_FROM_SUITE]) - env.default_dof_pos[0]) / 0.25
-        return actions
 
 
 @pytest.fixture(scope="session")
