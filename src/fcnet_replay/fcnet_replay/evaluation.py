@@ -22,9 +22,7 @@ from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_replay.topic_map import OWN, load_topic_map
 
-FORMAT = 1
 SECTIONS = ("modes_s", "timing", "motion", "tracking", "policies", "differences")  # that thresholds can be set in
-SHOWN = 12  # metrics in an error
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def evaluate_bag(
 def _figures(path: Path, run: Run, robot: Robot, replays: Sequence[PolicyReplay]) -> dict[str, Any]:
     notes = run.notes
     return {
-        "format": FORMAT,
+        "format": 1,
         "bag": str(path),
         "robot": robot.name,
         "duration_s": float(np.ptp(run.by_robots_clock(np.concatenate([run.joints.received, run.imu.received])))),
@@ -132,7 +130,7 @@ def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str
     broken = []
     for metric, limit in thresholds:
         if metric not in known:
-            raise ReplayError(f"there is no metric {metric}; --json has all, such as {', '.join(list(short)[:SHOWN])}")
+            raise ReplayError(f"there is no metric {metric}; --json has all, such as {', '.join(list(short)[:12])}")
         value = known[metric]
         if value is None:
             broken.append(f"{metric} is not known, and at most {limit:g} is allowed")

@@ -21,7 +21,6 @@ from fcnet_replay.bags.message_columns import Columns
 Text = Annotated[str, Meta(min_length=1)]
 FILE = "topic map"
 MODES = tuple(mode.value for mode in names.Mode)
-AXES = "xyzw"
 
 
 class Quantity(NamedTuple):
@@ -191,7 +190,7 @@ def _vector(columns: Columns, path: str, size: int, optional: bool = False) -> A
     """
     values = _numbers(columns, path)
     if not values.size:
-        values = np.hstack([_numbers(columns, f"{path}.{axis}") for axis in AXES[:size]])
+        values = np.hstack([_numbers(columns, f"{path}.{axis}") for axis in "xyzw"[:size]])
     if optional and not values.size:
         return np.full((len(columns.rows), size), np.nan)
     if values.shape[1] != size:

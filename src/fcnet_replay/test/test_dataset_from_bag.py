@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,28 +14,25 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 from fcnet_replay.datasets.validation import faults
 
-Edit = Callable[[list[Any]], list[Any]]
-
-
 AS_ALIENGO = {"fcnet.robot": "aliengo"}
 
 
-def fault_at(time: float) -> Edit:
+def fault_at(time):
     return lambda messages: [*messages, (time, "controller/mode", text("fault"))]
 
 
 @pytest.fixture(scope="session")
-def bag(write_bag) -> Callable[..., Path]:
+def bag(write_bag):
     return lambda *name, **settings: write_bag(*name, **{"custom": AS_ALIENGO, "rate": 100.0, **settings})
 
 
-def converted(tmp_path: Path, *arguments: Path | str) -> Dataset:
+def converted(tmp_path, *arguments):
     assert main(["dataset", "from-bag", *map(str, arguments), "-o", str(tmp_path / "data")]) == 0
     assert not list(faults(tmp_path / "data"))
     return Dataset(tmp_path / "data")
 
 
-def episodes(data: Dataset) -> list[int]:
+def episodes(data):
     """Lengths of all episodes."""
     (starts,) = np.nonzero(np.concatenate([shard.first.ravel() for shard in data.shards]))
     return np.diff([*starts, data.steps]).tolist()
@@ -61,7 +55,7 @@ def test_a_walk_becomes_what_the_policy_saw_and_the_targets_that_were_sent(bag, 
     assert shard.job["episodes"][0].keys() == {"steps", "begin", "end"}
 
 
-def not_a_number(messages: list[Any]) -> list[Any]:
+def not_a_number(messages):
     for time, topic, message in messages:
         if topic == "joint_states" and 1.0 <= time < 1.2:
             message.velocity[3] = np.nan
@@ -114,9 +108,7 @@ def test_a_walk_whose_beginning_is_missing_has_no_known_phase(bag, tmp_path, cap
         ({}, ["AGAIN"], "same recording"),
     ],
 )
-def test_a_bag_of_another_robot_or_rate_or_named_twice_is_refused(
-    bag, tmp_path, capsys, settings, arguments, words
-) -> None:
+def test_a_bag_of_another_robot_or_rate_or_named_twice_is_refused(bag, tmp_path, capsys, settings, arguments, words):
     path = str(bag(**settings))
     arguments = [path if argument == "AGAIN" else argument for argument in arguments]
     assert main(["dataset", "from-bag", path, *arguments, "-o", str(tmp_path / "data")]) == USAGE_ERROR

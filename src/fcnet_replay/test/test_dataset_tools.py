@@ -6,10 +6,8 @@ import json
 import os
 import re
 import tracemalloc
-from collections.abc import Callable
 from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -29,7 +27,7 @@ ALIENGO = load_robot("aliengo")
 MANIFEST = velocity_manifest(ALIENGO, 50.0)
 
 
-def sound_arrays(seed: int, sequences: int = 3, steps: int = 40) -> dict[str, np.ndarray[Any, Any]]:
+def sound_arrays(seed, sequences=3, steps=40):
     """Observations as a robot gives them; episodes begin at steps 0 and 25 of every sequence."""
     rng = np.random.default_rng(seed)
     joints = ALIENGO.stand_pose + rng.normal(0, 0.1, (sequences, steps, 12))
@@ -48,8 +46,8 @@ def sound_arrays(seed: int, sequences: int = 3, steps: int = 40) -> dict[str, np
 
 
 @pytest.fixture
-def data(tmp_path: Path) -> Callable[..., Path]:
-    def write(name: str = "data", shards: int = 2, robot: str = "aliengo", rate: float = 50.0, **facts: Any) -> Path:
+def data(tmp_path):
+    def write(name="data", shards=2, robot="aliengo", rate=50.0, **facts):
         writer = DatasetWriter(tmp_path / name, velocity_manifest(load_robot(robot), rate, facts))
         for index in range(shards):
             writer.write_shard(index, **sound_arrays(sum(name.encode()) + index), job={"seed": index})
@@ -58,7 +56,7 @@ def data(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-def rows(*folders: Path) -> list[bytes]:
+def rows(*folders):
     """Every step of these folders, sorted."""
     return sorted(
         np.hstack([o, a]).tobytes()
@@ -67,11 +65,11 @@ def rows(*folders: Path) -> list[bytes]:
     )
 
 
-def replace(path: Path, do: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> None:
+def replace(path, do):
     np.save(path, do(np.load(path)))
 
 
-def change(path: Path, place: Any, value: float) -> None:
+def change(path, place, value):
     array = np.load(path)
     array[place] = value
     np.save(path, array)
@@ -80,16 +78,16 @@ def change(path: Path, place: Any, value: float) -> None:
 S = "shard-00001/"
 
 
-def value(name: str, place: tuple[int, ...], number: float) -> Callable[[Path], None]:
+def value(name, place, number):
     return lambda folder: change(folder / f"{S}{name}.npy", place, number)
 
 
-def array(name: str, do: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]) -> Callable[[Path], None]:
+def array(name, do):
     return lambda folder: replace(folder / f"{S}{name}.npy", do)
 
 
-def manifest(**facts: Any) -> Callable[[Path], Any]:
-    def edit(folder: Path) -> None:
+def manifest(**facts):
+    def edit(folder):
         path = folder / "manifest.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **facts}))
 
@@ -97,7 +95,7 @@ def manifest(**facts: Any) -> Callable[[Path], Any]:
 
 
 # Damage that the reader refuses (see fcnet_core's test_dataset.py), then faults that only validation finds.
-BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
+BROKEN = {
     "longer": (lambda d: os.truncate(d / S / "first.npy", 249), r"first\.npy has 249 bytes .* promises 248"),
     "archive": (lambda d: (d / S / "action.npy").write_bytes(b"PK\3\4" + b"0" * 99), r"shard-00001 .*\(action\.npy: "),
     "missing": (lambda d: (d / S / "first.npy").unlink(), r"shard-00001 is incomplete .*first\.npy"),
@@ -120,7 +118,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
 
 
 @pytest.mark.parametrize("way", BROKEN)
-def test_what_is_broken_is_named_with_its_place(way: str, data, capsys) -> None:
+def test_what_is_broken_is_named_with_its_place(data, capsys, way) -> None:
     folder = data()
     assert main(["dataset", "validate", str(folder)]) == 0
     damage, sentence = BROKEN[way]
@@ -156,10 +154,7 @@ def test_what_does_not_belong_together_is_not_merged(data, tmp_path, name, facts
 
 
 def test_merging_holds_one_shard_in_memory(tmp_path) -> None:
-    writer, arrays = (
-        DatasetWriter(tmp_path / "large", velocity_manifest(load_robot("aliengo"), 50.0)),
-        sound_arrays(0, 32, 400),
-    )
+    writer, arrays = DatasetWriter(tmp_path / "large", MANIFEST), sound_arrays(0, 32, 400)
     for _ in range(12):
         writer.add({}, **arrays)
     size = sum(array.nbytes for array in arrays.values())

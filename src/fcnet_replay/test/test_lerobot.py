@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -29,7 +27,7 @@ TASK = {
 DESCRIPTION = {"source": "collect", "seed": 2**70, "envelope": {"vx": [-0.5, 1.0]}, "rate": 0.1}
 
 
-def drawn(spec: ArraySpec, steps: tuple[int, int], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+def drawn(spec, steps, rng):
     """Any bits that are a number: also -0, the smallest and the largest."""
     if spec.dtype != "float32":
         return rng.integers(0, 2 if spec.dtype == "bool" else 256, (*steps, *spec.shape)).astype(spec.dtype)
@@ -38,7 +36,7 @@ def drawn(spec: ArraySpec, steps: tuple[int, int], rng: np.random.Generator) -> 
     return values
 
 
-def write(folder: Path, manifest: Manifest, shards: tuple[int, ...] = (0, 3)) -> Path:
+def write(folder, manifest, shards=(0, 3)):
     """A folder whose shards differ in their sequences, with one number left out as after an interrupted collection."""
     writer = DatasetWriter(folder, manifest)
     for index in shards:
@@ -56,7 +54,7 @@ MANIFESTS = {
 
 
 @pytest.fixture(params=MANIFESTS)
-def exported(request, tmp_path) -> tuple[Dataset, Path]:
+def exported(request, tmp_path):
     """A dataset, and the folder to which it was exported."""
     data = write(tmp_path / "data", MANIFESTS[request.param])
     assert main(["dataset", "export", str(data), "-o", str(tmp_path / "lerobot")]) == 0

@@ -27,7 +27,6 @@ METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
 LARGEST_FILE = 8 * 2**30  # [bytes] of one compressed file, unpacked
-BLOCK = 2**20  # [bytes]
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, RecursionError, yaml.YAMLError)  # of damaged metadata
 
 
@@ -169,7 +168,7 @@ def _unpacked(path: Path, folder: Path) -> Path:
     plain, size = folder / path.stem, 0
     try:
         with zstandard.open(path, "rb") as packed, plain.open("wb") as file:
-            while block := packed.read(BLOCK):
+            while block := packed.read(2**20):
                 size += len(block)
                 if size > LARGEST_FILE:
                     raise ReplayError(f"{path} holds more than {LARGEST_FILE} bytes; decompress it, then try again")

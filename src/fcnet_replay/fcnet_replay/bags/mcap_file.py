@@ -38,7 +38,6 @@ LARGEST_METADATA = 2**20  # [bytes] of one record; a bag of 12 topics has ten th
 MOST_PROBLEMS = 20  # of one file
 MOST_RECORDS = 1_000_000  # searched for metadata, in a second; an hour of chunks has a tenth of that
 BLOCK = 2**20  # [bytes] read at a time if messages lie outside of chunks
-DEFINITION_ENCODINGS = ("ros2msg", "ros2idl")
 END = (Opcode.DATA_END, Opcode.FOOTER)
 
 HEAD = struct.Struct("<BQ")  # of a record: operation and length
@@ -162,7 +161,7 @@ class _Reader:
     def _define(self, record: Schema | Channel) -> None:
         if isinstance(record, Schema):
             self.schemas[record.id] = record.name
-            if record.encoding in DEFINITION_ENCODINGS:
+            if record.encoding in ("ros2msg", "ros2idl"):
                 self.contents.definitions[record.name] = record.encoding, record.data.decode()
             return
         kind = self.schemas.get(record.schema_id, "")

@@ -16,7 +16,6 @@ from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage
 
 LARGEST_CHUNK = 64 * 2**20  # [bytes] recorders write less than a megabyte; more is damage or meant to fill memory
-MESSAGES = 2000  # read at a time
 # rosbags raises all of these for damaged files; its SerdeError is a ValueError.
 UNREADABLE = (ReaderError, struct.error, ValueError, LookupError, AssertionError, EOFError, OSError, RuntimeError)
 DECOMPRESSORS = {
@@ -51,7 +50,7 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
                 what = f"messages of {connection.topic} left out: ROS has no type {connection.msgtype}"
                 contents.problems.append(Problem("left_out", what))
         messages = reader.messages(chosen) if chosen else iter(())
-        while some := list(islice(messages, MESSAGES)):
+        while some := list(islice(messages, 2000)):
             for connection in dict.fromkeys(connection for connection, _, _ in some):
                 topic, kind = connection.topic, connection.msgtype
                 mine = [(time, content) for of, time, content in some if of is connection]

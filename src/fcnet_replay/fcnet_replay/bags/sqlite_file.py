@@ -18,7 +18,6 @@ from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
 
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]
 LARGEST_METADATA = 2**20  # [characters]
-ROWS = 1000  # read at a time
 STEPS = 1_000_000  # of the database's virtual machine between two checks
 CHECKS = 300  # without a single row; a row of a bag takes a few hundred steps
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
@@ -103,7 +102,7 @@ def _messages(database: _Database, topics: dict[int, tuple[str, str]]) -> Iterat
     while some and error is None:
         some = []
         try:
-            for row in islice(rows, ROWS):
+            for row in islice(rows, 1000):
                 some.append(row)
                 database.idle = 0
         except sqlite3.Error as caught:

@@ -34,9 +34,6 @@ LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limi
 OTHER_ROBOT = 0.1  # share of targets beyond the limits above which the bag is of another robot
 SHORTEST = 0.5  # [s] of an episode
 UNIT = 0.05  # by which the length of an orientation may differ from 1
-BLOCK = 2**20  # [bytes]
-
-SENT = {"source": "bags", "labels": "the targets that were sent"}
 
 Log = Callable[[str], None]
 
@@ -94,12 +91,12 @@ def dataset_from_bags(
     reading: BagReading,
     log: Log,
     label: Callable[[BagEpisodes], Labels] | None = None,
-    description: dict[str, Any] = SENT,
+    source: tuple[str, str] = ("bags", "the targets that were sent"),
 ) -> DatasetWriter:
     """Write the new dataset `folder` with one sequence for each bag; one bag is in memory at a time.
 
-    label: default: the sent targets. Raises FcnetError if the bags do not belong together, are unusable, named twice,
-    or hold no walking.
+    label: default: the sent targets; source: of the data, and of their labels. Raises FcnetError if the bags do not
+    belong together, are unusable, named twice, or hold no walking.
     """
     with new_folder(folder) as partial:
         data, robot, described = None, "", list[dict[str, Any]]()
@@ -122,7 +119,7 @@ def dataset_from_bags(
                 _add(data, found, labels)
         if data is None or not data.steps:
             raise FcnetError(f"{', '.join(map(str, bags))} hold no walking to learn from; {folder} was not written")
-        data.describe({**description, "bags": described})
+        data.describe({"source": source[0], "labels": source[1], "bags": described})
     return data
 
 
@@ -241,6 +238,6 @@ def _fingerprint(bag: Bag) -> str:
     digest = hashlib.sha256()
     for file in bag.files:
         with file.open("rb") as content:
-            while block := content.read(BLOCK):
+            while block := content.read(2**20):
                 digest.update(block)
     return digest.hexdigest()

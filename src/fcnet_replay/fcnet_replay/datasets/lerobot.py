@@ -23,7 +23,6 @@ from fcnet_core.files import new_folder, write_whole
 from fcnet_core.learning.dataset import FIRST, Dataset, Manifest, Shard
 from fcnet_replay.datasets.entries import entry_names, episode_starts, interface_of
 
-VERSION = "v3.0"
 CHUNK = 1000  # files of a folder
 DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 EPISODES = "meta/episodes/chunk-000/file-000.parquet"
@@ -135,7 +134,7 @@ def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:
         features[_feature(name)] = {"dtype": spec.dtype, "shape": list(spec.shape) or [1], "names": names}
     features |= {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in DERIVED.items()}
     return {
-        "codebase_version": VERSION,
+        "codebase_version": "v3.0",
         "robot_type": manifest.robot,
         "total_episodes": episodes,
         "total_frames": steps,

@@ -22,7 +22,6 @@ JOINTS = "Joints: target, measured and torque"  # a heading
 MEASURED, COMMANDED = 0, 1  # colours
 # Steps to which lines are rounded, in their units.
 SPEED, METRE, RADIAN, DEGREE, TORQUE, WATT = 0.001, 0.0005, 0.0005, 0.02, 0.02, 0.2
-PATH_POINTS = 4000
 LIMIT = "limit of the safety layer"
 NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
@@ -102,7 +101,7 @@ def _path(signals: Signals) -> Iterator[str]:
         yield text(f"The path is not known: {NO_ODOM}.")
         return
     time, position = signals.at(odometry.stamp), odometry.position
-    places = np.linspace(0.0, signals.seconds, PATH_POINTS)
+    places = np.linspace(0.0, signals.seconds, 4000)
     x, y = (np.interp(places, time, position[:, axis], left=np.nan, right=np.nan) for axis in (0, 1))
     way = float(np.hypot(*np.diff(position[:, :2], axis=0).T).sum())
     away = float(np.hypot(*(position[-1, :2] - position[0, :2])))
