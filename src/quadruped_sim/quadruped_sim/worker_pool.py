@@ -28,7 +28,6 @@ Place = int | str  # so many processes of this machine, or the address of a Ray 
 SETTINGS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "MUJOCO_GL": "disable"}
 AHEAD = 2  # jobs handed over for each core, so that none waits for its next one
 RETRIES = 5  # of a job whose worker or machine dies
-TIMEOUT = 5.0  # [s] for an address to answer
 
 
 def add_worker_options(parser: argparse.ArgumentParser) -> None:
@@ -131,7 +130,7 @@ def _cluster(address: str) -> Iterator[ClusterPool]:
         reached = os.environ.get("RAY_ADDRESS", address) if address == "auto" else address
         host, colon, port = reached.removeprefix("ray://").rpartition(":")
         if colon and port.isdigit():  # Ray itself would try forever
-            socket.create_connection((host, int(port)), TIMEOUT).close()
+            socket.create_connection((host, int(port)), timeout=5.0).close()
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": SETTINGS})
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
