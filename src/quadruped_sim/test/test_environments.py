@@ -77,12 +77,6 @@ def test_a_policy_of_the_suite_walks_in_it_and_earns_more_than_a_robot_that_stan
     assert returns[0] > 0.85 * 100 * 0.03 > returns[1]
 
 
-def test_an_episode_of_one_robot_ends_with_its_time() -> None:
-    env = gymnasium.make("fcnet/A1Walk-v0", max_episode_steps=50)
-    env.reset(seed=3)
-    assert [env.step(np.zeros(12))[2:4] for _ in range(50)] == [(False, False)] * 49 + [(False, True)]
-
-
 def test_a_robot_of_many_begins_anew_in_the_step_after_its_last_while_the_others_go_on() -> None:
     envs = gymnasium.make_vec("fcnet/Aliengo-v0", num_envs=3, max_episode_steps=40, commands={"vx": 0.0})
     seen, _ = envs.reset(seed=0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,8 +55,3 @@ def test_a_share_of_the_setpoints_is_at_corners():
     assert 0.25 < corner.mean() < 0.35
     assert len(np.unique(drawn[corner][:, [0, 1, 4]], axis=0)) == 4 * 3  # roll is zero, or at an end
     assert not np.isin(drawn[~corner][:, :2], (0.5, 1, -0.2, 0.2)).any()
-
-
-def test_unknown_fields_are_refused_by_name():
-    with pytest.raises(ValueError, match="'speed'"):
-        SetpointRanges({"speed": (0, 1)})
