@@ -22,8 +22,6 @@ from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_replay.topic_map import OWN, load_topic_map
 
-SECTIONS = ("modes_s", "timing", "motion", "tracking", "policies", "differences")  # that thresholds can be set in
-
 
 @dataclass(frozen=True)
 class ReplayEvaluation:
@@ -124,7 +122,7 @@ def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str
 
     Metrics of policy A may omit `policies.A.`. Raises ReplayError for an unknown metric.
     """
-    known = dict(_metrics({section: figures[section] for section in SECTIONS}))
+    known = dict(_metrics(figures))
     short = {name.removeprefix("policies.A."): value for name, value in known.items()}
     known |= short
     broken = []

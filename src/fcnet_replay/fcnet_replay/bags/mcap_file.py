@@ -39,6 +39,7 @@ MOST_PROBLEMS = 20  # of one file
 MOST_RECORDS = 1_000_000  # searched for metadata, in a second; an hour of chunks has a tenth of that
 BLOCK = 2**20  # [bytes] read at a time if messages lie outside of chunks
 END = (Opcode.DATA_END, Opcode.FOOTER)
+PLAIN = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE)  # also written outside of chunks
 
 HEAD = struct.Struct("<BQ")  # of a record: operation and length
 MESSAGE = np.dtype([("head", "V9"), ("channel", "<u2"), ("sequence", "<u4"), ("received", "<i8"), ("published", "<i8")])
@@ -101,19 +102,22 @@ class _Reader:
             if operation in END:
                 return
             try:
+                if operation in (Opcode.CHUNK, *PLAIN) and length > LARGEST_CHUNK:
+                    raise ReplayError(f"a record of {length} bytes is larger than any recorder writes; it is left out")
                 if operation == Opcode.CHUNK:
-                    yield from self._chunk(length)
-                elif operation in (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE):
+                    yield from self._chunk(file.read(length))
+                elif operation in PLAIN:  # outside of chunks; read many of them
                     file.seek(offset)
-                    end = offset + (yield from self._plain(HEAD.size + length))
+                    read = yield from self._records(file.read(max(BLOCK, end - offset)))
+                    if read < end - offset:
+                        self._damage(offset, "a record is malformed")
+                    end = max(end, offset + read)
             except UNREADABLE as error:
                 self._damage(offset, str(error) or "a record ends too early")
             file.seek(end)
 
-    def _chunk(self, length: int) -> Iterator[MessageBatch]:
-        if length > LARGEST_CHUNK:
-            raise ReplayError(f"a chunk of {length} bytes is larger than any recorder writes; it is left out")
-        chunk = Chunk.read(_stream(self.file.read(length)))
+    def _chunk(self, content: bytes) -> Iterator[MessageBatch]:
+        chunk = Chunk.read(_stream(content))
         size = chunk.uncompressed_size
         if size > LARGEST_CHUNK:
             raise ReplayError(f"a chunk claims {size} bytes, more than any recorder writes; it is left out")
@@ -125,16 +129,6 @@ class _Reader:
             raise ReplayError("a chunk's checksum is wrong; its messages are left out")
         if (yield from self._records(records)) < size:
             raise ReplayError("a record within a chunk is malformed; the chunk's other messages are left out")
-
-    def _plain(self, smallest: int) -> Generator[MessageBatch, None, int]:
-        """Read records that lie outside of chunks, at least one of `smallest` bytes; return how many bytes."""
-        if smallest > LARGEST_CHUNK:
-            raise ReplayError(f"a record of {smallest} bytes is larger than any recorder writes; it is left out")
-        offset = self.file.tell()
-        read = yield from self._records(self.file.read(max(BLOCK, smallest)))
-        if read < smallest:
-            self._damage(offset, "a record is malformed")
-        return max(read, smallest)
 
     def _records(self, block: bytes) -> Generator[MessageBatch, None, int]:
         """Yield the messages of the whole records in a block; return where these end."""

@@ -83,11 +83,7 @@ class Header(Struct, frozen=True, kw_only=True):
 
 
 def run_of_rows(
-    header: Header,
-    rows: RolloutRows,
-    name: str,
-    joint_names: tuple[str, ...] = (),
-    damaged: tuple[Problem, ...] = (),
+    header: Header, rows: RolloutRows, name: str, joint_names: tuple[str, ...] = (), damaged: tuple[Problem, ...] = ()
 ) -> Run:
     """Return the recorded run; `name`: of the recording in errors.
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import resource
+import shutil
 import sqlite3
 import struct
 import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 import zstandard
-from damaged_bags import damaged_copy, without_metadata
+from damage import DAMAGES, WORDS, below
 from made_bag import STORAGES
 from rosbags.rosbag2 import CompressionMode
 
@@ -42,14 +44,31 @@ def report(bag: Path) -> str:
     return summary(evaluation)
 
 
-@pytest.mark.parametrize("kind", [*STORAGES, "mcap, metadata.yaml lost"])
+def words(content, random):
+    """What YAML takes for more than a text."""
+    at = below(random, len(content))
+    content[at : at + below(random, 40)] = WORDS[below(random, len(WORDS))]
+    return content
+
+
+def damaged_copy(bag: Path, folder: Path, seed: int) -> None:
+    """Copy the bag to `folder` with one kind of damage, the same for the same seed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(bag, folder)
+    random = np.random.default_rng(seed)
+    files = sorted(path for path in folder.iterdir() if path.name != "metadata.yaml")
+    file, damages = files[below(random, len(files))], list(DAMAGES.values())
+    if random.random() < 0.15:
+        file, damages = folder / "metadata.yaml", [words]
+    file.write_bytes(damages[below(random, len(damages))](bytearray(file.read_bytes()), random))
+
+
+@pytest.mark.parametrize("kind", STORAGES)
 def test_damaged_bags_are_refused_or_reported_in_part(write_bag, tmp_path_factory, kind) -> None:
     folder = tmp_path_factory.mktemp("bags")  # no word of it may be one of those that the report is searched for
-    bag = write_bag(seconds=0.6, **STORAGES.get(kind, {"custom": {"fcnet.robot": "aliengo"}}))
-    if kind not in STORAGES:
-        bag = without_metadata(bag, folder / "lost")
+    bag = write_bag(seconds=0.6, **STORAGES[kind])
     whole = report(bag)
-    assert "refused" not in whole and ("damaged" not in whole or kind not in STORAGES)
+    assert "refused" not in whole and "damaged" not in whole
     noticed = 0
     for seed in range(50):
         damaged_copy(bag, folder / "bag", seed)
