@@ -70,21 +70,16 @@ def test_bodies_and_feet_are_where_the_simulation_has_them(robot, simulated, des
         assert feet[0, number] == pytest.approx(foot, abs=1e-9)
 
 
-def test_joints_have_the_robots_names_and_limits(robot, described):
+def test_joints_have_the_robots_names_and_limits_and_the_base_is_the_frame_of_odom(robot, described):
     model, _ = described
     assert {model.joint(index).name for index in range(model.njnt)} == set(robot.joint_names)
     limits = np.array([model.joint(name).range for name in robot.joint_names])
     assert limits == pytest.approx(np.stack([robot.lower, robot.upper], axis=-1))
-    limit = Xml.fromstring(robot_urdf(robot)).find("joint[@name='FR_calf_joint']/limit").attrib
-    calf = robot.leg_rows[0, 2]
-    assert (float(limit["effort"]), float(limit["velocity"])) == (robot.torque_limit[calf], robot.velocity_limit[calf])
-
-
-def test_the_base_is_the_frame_of_odom_and_the_imus_frame_is_there(robot):
     root = Xml.fromstring(robot_urdf(robot))
-    children = {joint.find("child").get("link") for joint in root.findall("joint")}
+    limit, calf = root.find("joint[@name='FR_calf_joint']/limit").attrib, robot.leg_rows[0, 2]
+    assert (float(limit["effort"]), float(limit["velocity"])) == (robot.torque_limit[calf], robot.velocity_limit[calf])
     links = {link.get("name") for link in root.findall("link")}
-    assert links - children == {"base_link"}
+    assert links - {child.get("link") for child in root.findall("joint/child")} == {"base_link"}
     assert "imu_link" in links
 
 
