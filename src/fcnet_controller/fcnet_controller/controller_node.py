@@ -99,52 +99,43 @@ def auto_start(controller: Controller) -> Callable[[float], bool]:
     return advance
 
 
-class CommandReceiver:
-    """Hands the velocity and pose commands of every source to a CommandArbiter, and logs which source takes over.
+def receive_commands(
+    node: Node, commands: CommandArbiter, stamped: bool, sources: Sequence[Source], now: Callable[[], float]
+) -> None:
+    """Hand the velocity and pose commands of every source to `commands`, and log which source takes over.
 
-    sources: the most important first; stamped: velocities are TwistStamped; now: the arbiter's time [s].
+    sources: the most important first; stamped: velocities are TwistStamped; now: the time [s] of `commands`.
     """
+    clock, logger, controlling = node.get_clock(), node.get_logger(), ""
 
-    def __init__(
-        self,
-        node: Node,
-        commands: CommandArbiter,
-        stamped: bool,
-        sources: Sequence[Source],
-        now: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._node, self._commands, self._now = node, commands, now
-        self._controlling = ""  # name of the source whose commands count
-        velocity = topics.CMD_VEL.named("", TwistStamped) if stamped else topics.CMD_VEL
-        receive = self._receive_stamped if stamped else self._receive
-        for one in sources:
-            source = commands.add_source(one.name)
-            velocity.named(one.velocity).subscribe(node, partial(receive, source))
-            topics.CMD_POSE.named(one.pose).subscribe(node, partial(self._receive_pose, source))
-
-    def _receive(self, source: CommandSource, message: Twist, age: float = 0.0) -> None:
-        now = self._now()
-        self._log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, now - age), now)
-
-    def _receive_stamped(self, source: CommandSource, message: TwistStamped) -> None:
-        """Take the command's age from its stamp; a stamp of zero counts as now."""
-        stamp = Time.from_msg(message.header.stamp, clock_type=self._node.get_clock().clock_type)
-        age = (self._node.get_clock().now() - stamp).nanoseconds * 1e-9 if stamp.nanoseconds else 0.0
-        self._receive(source, message.twist, max(age, 0.0))
-
-    def _receive_pose(self, source: CommandSource, message: Pose) -> None:
-        now, attitude = self._now(), message.orientation
-        orientation = (attitude.x, attitude.y, attitude.z, attitude.w)
-        self._log(source.set_pose(message.position.z, orientation, now), now)
-
-    def _log(self, warning: str | None, now: float) -> None:
-        """Log a warning, if there is one, and the source in control after a change."""
+    def log(warning: str | None, when: float) -> None:
+        nonlocal controlling
         if warning is not None:
-            self._node.get_logger().warning(warning, throttle_duration_sec=topics.WARNING_PERIOD)
-        source = self._commands.source(now)
-        if source and source != self._controlling:
-            before, self._controlling = self._controlling, source
-            self._node.get_logger().info(f"{source} takes over from {before}" if before else f"{source} is in control")
+            logger.warning(warning, throttle_duration_sec=topics.WARNING_PERIOD)
+        if (source := commands.source(when)) and source != controlling:
+            logger.info(f"{source} takes over from {controlling}" if controlling else f"{source} is in control")
+            controlling = source
+
+    def take(source: CommandSource, message: Twist, age: float = 0.0) -> None:
+        when = now()
+        log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, when - age), when)
+
+    def take_stamped(source: CommandSource, message: TwistStamped) -> None:
+        """Take the command's age from its stamp; a stamp of zero counts as now."""
+        stamp = Time.from_msg(message.header.stamp, clock_type=clock.clock_type)
+        age = (clock.now() - stamp).nanoseconds * 1e-9 if stamp.nanoseconds else 0.0
+        take(source, message.twist, max(age, 0.0))
+
+    def take_pose(source: CommandSource, message: Pose) -> None:
+        when, attitude = now(), message.orientation
+        orientation = (attitude.x, attitude.y, attitude.z, attitude.w)
+        log(source.set_pose(message.position.z, orientation, when), when)
+
+    velocity = topics.CMD_VEL.named("", TwistStamped) if stamped else topics.CMD_VEL
+    for one in sources:
+        source = commands.add_source(one.name)
+        velocity.named(one.velocity).subscribe(node, partial(take_stamped if stamped else take, source))
+        topics.CMD_POSE.named(one.pose).subscribe(node, partial(take_pose, source))
 
 
 class ControllerNode(LifecycleNode):
@@ -212,7 +203,7 @@ class ControllerNode(LifecycleNode):
         self._now = self._pace.now
         self._statistics.use_clock(self._now)
         stamped, sources = self._settings.use_stamped_cmd_vel, load_remote_map().sources
-        CommandReceiver(self, controller.commands, stamped, sources, self._now)
+        receive_commands(self, controller.commands, stamped, sources, self._now)
         # Of a real robot's bridge; a simulated robot follows all publishers and never refuses.
         topics.ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
         following, identity = controller.following, self._publisher.identity

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from geometry_msgs.msg import Twist, TwistStamped, Vector3
 
-from fcnet_controller.controller_node import CommandReceiver
+from fcnet_controller.controller_node import receive_commands
 from fcnet_core.control.command import CommandArbiter
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_ros.topics import CMD_VEL
@@ -18,7 +18,7 @@ PERIOD = 0.05  # [s]
 
 def test_an_operator_overrides_a_planner_until_silent(bench):
     arbiter, sources = CommandArbiter(timeout=1.0), load_remote_map().sources
-    CommandReceiver(bench.node, arbiter, False, sources)
+    receive_commands(bench.node, arbiter, False, sources, time.monotonic)
     publishers = {source.name: CMD_VEL.named(source.velocity).publisher(bench.node) for source in sources}
     speeds = {}
 
@@ -51,7 +51,7 @@ def source_under(topics):
 @pytest.mark.parametrize("stamped", [False, True])
 def test_velocity_and_pose_arrive_as_published(bench, stamped):
     arbiter, source = CommandArbiter(timeout=30.0), source_under("stamped" if stamped else "plain")
-    CommandReceiver(bench.node, arbiter, stamped, [source])
+    receive_commands(bench.node, arbiter, stamped, [source], time.monotonic)
     publisher = CommandPublisher(bench.node, source, stamped)
 
     def arrives():
@@ -67,7 +67,7 @@ def test_velocity_and_pose_arrive_as_published(bench, stamped):
 
 def test_a_stamped_velocity_is_as_old_as_its_stamp(bench):
     arbiter = CommandArbiter(timeout=5.0)
-    CommandReceiver(bench.node, arbiter, stamped=True, sources=[source_under("aged")])
+    receive_commands(bench.node, arbiter, True, [source_under("aged")], time.monotonic)
     publisher = bench.node.create_publisher(TwistStamped, "aged/cmd_vel", 1)
 
     def counts(age):

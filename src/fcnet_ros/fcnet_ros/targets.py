@@ -203,21 +203,6 @@ class Gains(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return np.array(kp), np.array(kd)
 
 
-class TrajectoryBuffer:
-    """Writes JointTrajectory messages of one point, of the joints called `names`. For one thread at a time."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        blocks = placeholders(len(names))
-        targets = JointTrajectoryPoint(positions=blocks[0])
-        damping = JointTrajectoryPoint(velocities=[0.0] * len(names))
-        self._targets = MessageBuffer(JointTrajectory(joint_names=names, points=[targets]), blocks)
-        self._damping = MessageBuffer(JointTrajectory(joint_names=names, points=[damping]), ())
-
-    def write(self, stamp: int, target: Array | None) -> bytes:
-        """Return a message of positions; None: of velocities of zero alone, which mean damping."""
-        return self._damping.write(stamp) if target is None else self._targets.write(stamp, target)
-
-
 class TargetPublisher:
     """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
@@ -236,7 +221,10 @@ class TargetPublisher:
     ) -> None:
         self.publishers = [targets.publisher(node), steps.publisher(node)]
         self._clock, self._local = node.get_clock(), local
-        self._message = TrajectoryBuffer(joint_names)
+        blocks, still = placeholders(len(joint_names)), [0.0] * len(joint_names)
+        following, damping = JointTrajectoryPoint(positions=blocks[0]), JointTrajectoryPoint(velocities=still)
+        self._following = MessageBuffer(JointTrajectory(joint_names=joint_names, points=[following]), blocks)
+        self._damping = MessageBuffer(JointTrajectory(joint_names=joint_names, points=[damping]), ())
         blocks, dimension = placeholders(SIZE), MultiArrayDimension(label=LABEL, size=SIZE, stride=SIZE)
         layout = MultiArrayLayout(dim=[dimension])
         self._step = MessageBuffer(Float64MultiArray(layout=layout, data=blocks[0]), blocks)
@@ -251,7 +239,7 @@ class TargetPublisher:
     def publish(self, target: Array | None, stamp: int | None = None) -> None:
         """Send position targets (N,) [rad], None for damping; stamp [ns]: None for now."""
         sent = int(self._clock.now().nanoseconds) if stamp is None else stamp
-        self._sent = self._message.write(sent, target)
+        self._sent = self._damping.write(sent) if target is None else self._following.write(sent, target)
         self._previous_stamp, self._stamp = self._stamp, seconds(sent)
         self.repeat()
 

@@ -7,6 +7,7 @@ import math
 import os
 import socket
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
 from fcnet_ros.publisher_identity import MAX_PUBLISHERS, IdentifiedMessages, gid_of, is_own
-from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, TrajectoryBuffer, joint_targets
+from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, joint_targets
 from fcnet_ros.topics import JOINT_TRAJECTORY
 
 THREE, POSITIONS = ("left_knee", "right_knee", "tail"), [0.1, 0.2, 0.3]
@@ -29,7 +30,9 @@ OTHER_USER = 65534
 
 
 def message(stamp, target=POSE):
-    return TrajectoryBuffer(JOINTS).write(stamp, target)
+    publisher = TargetPublisher(mock.Mock(), JOINTS)
+    publisher.publish(target, stamp)
+    return publisher.publishers[0].publish.call_args.args[0]
 
 
 @pytest.fixture
