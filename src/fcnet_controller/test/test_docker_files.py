@@ -21,16 +21,10 @@ IN_ROS_CORE = {"ros2launch"}
 STARTED_BY_A_LAUNCH = runpy.run_path(str(WORKSPACE / "tools" / "check_packages.py"))["STARTED"]["fcnet_controller"]
 
 
-def instructions(name: str) -> list[list[str]]:
-    """The words of every instruction of this name in the Dockerfile."""
-    lines = [line.split() for line in (DOCKER / "Dockerfile").read_text().splitlines()]
-    return [words for words in lines if words[:1] == [name]]
-
-
 def copied() -> list[str]:
     """The sources of every COPY from the workspace."""
-    lines = instructions("COPY")
-    return [word for line in lines if "--from=" not in " ".join(line) for word in line[1:-1] if word[:2] != "--"]
+    lines = re.findall(r"(?m)^COPY (?!.*--from=)(.*)$", (DOCKER / "Dockerfile").read_text())
+    return [word for line in lines for word in line.split()[:-1] if word[:2] != "--"]
 
 
 def ignored(path: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
@@ -25,11 +24,9 @@ class CountingHardware(HardwareInterface):
     def __init__(self):
         self.reads, self.written, self.damped, self.pauses = 0, [], 0, {}
 
-    def configure(self, node, parameters): ...
+    def do_nothing(self, *_arguments): ...
 
-    def activate(self): ...
-
-    def deactivate(self): ...
+    configure = activate = deactivate = on_published = close = do_nothing
 
     def write(self, command):
         self.written.append(command)
@@ -45,21 +42,21 @@ class CountingHardware(HardwareInterface):
     def damp_at_end(self):
         self.damped += 1
 
-    def on_published(self, reading): ...
-
-    def close(self): ...
-
     def status(self):
         return Status(OK, "")
 
 
-@dataclass
 class Rig:
-    hardware: CountingHardware
-    published: list
-    commands: list
-    gate: SimpleNamespace
-    loop: HardwareLoop
+    def __init__(self):
+        self.hardware, self.published, self.commands = CountingHardware(), [], []
+        self.gate = SimpleNamespace(is_open=True)
+        self.loop = HardwareLoop(self.hardware, self.take, self.published.append, lambda: None, self.gate)
+
+    def take(self):
+        command = self.commands.pop(0) if self.commands else None
+        if isinstance(command, Exception):
+            raise command
+        return command
 
     def run(self, cycles):
         self.loop.start()
@@ -69,16 +66,7 @@ class Rig:
 
 @pytest.fixture
 def rig():
-    hardware, published, commands, gate = CountingHardware(), [], [], SimpleNamespace(is_open=True)
-
-    def take():
-        command = commands.pop(0) if commands else None
-        if isinstance(command, Exception):
-            raise command
-        return command
-
-    loop = HardwareLoop(hardware, take, published.append, lambda: None, gate)
-    return Rig(hardware, published, commands, gate, loop)
+    return Rig()
 
 
 @pytest.mark.parametrize("nth", [1, 5])

@@ -1,4 +1,5 @@
 import time
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -59,30 +60,19 @@ def real_time(bench, receiver, publisher):
     return RealTimePace(bench.core, receiver, LoopStatistics("wake", "response"), bench.period, publisher)
 
 
-class Publisher:
-    """Keeps what was sent since the pause."""
-
-    def __init__(self, receiver):
-        self.receiver, self.sent = receiver, []
+class Publisher(mock.MagicMock):
+    """Keeps in `sent` the targets that are published after the receiver's pause."""
 
     def publish(self, target, _stamp):
         if self.receiver.paused:
             self.sent.append(target)
-
-    def publish_step(self, _step):
-        pass
-
-    def wait_for_all_acked(self, _timeout):
-        pass
-
-    publishers = property(lambda self: [self])
 
 
 def test_a_loop_that_was_stopped_in_the_middle_of_a_cycle_sends_damping_when_it_goes_on(bench):
     bench.now = time.monotonic()
     bench.walk()
     receiver = Receiver(bench)
-    publisher = Publisher(receiver)
+    publisher = Publisher(receiver=receiver, sent=[])
     loop = ControlLoop(real_time(bench, receiver, publisher), lambda: None)
     loop.start()
     receiver.pause = 0.5
@@ -108,7 +98,7 @@ def test_a_loop_that_an_error_has_ended_is_not_running_when_that_is_told(bench, 
     bench.now = time.monotonic()
     bench.core.cycle = fail
     receiver = Receiver(bench)
-    receiver.paused, publisher, told = True, kind(receiver), []
+    receiver.paused, publisher, told = True, kind(receiver=receiver, sent=[]), []
     loop = ControlLoop(real_time(bench, receiver, publisher), lambda: told.append(loop.is_running))
     loop.start()
     wait_until(lambda: told, "the end")

@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,7 +28,6 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time as RosTime
 from sensor_msgs.msg import Imu, JointState
-from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
@@ -207,17 +206,14 @@ def stamp_of(message: Any) -> int:
 @contextmanager
 def processes(domain: int) -> Iterator[Callable[[Sequence[str]], Process]]:
     """A function that starts commands in a domain; what is left of them is killed at the end."""
-    started: list[Process] = []
+    with ExitStack() as started:
 
-    def start(command: Sequence[str]) -> Process:
-        started.append(Process(command, domain))
-        return started[-1]
+        def start(command: Sequence[str]) -> Process:
+            process = Process(command, domain)
+            started.callback(process.clean_up)
+            return process
 
-    try:
         yield start
-    finally:
-        for process in started:
-            process.clean_up()
 
 
 class Client:
@@ -237,8 +233,8 @@ class Client:
         self.health: dict[str, str] = {}
         self.fault: str | None = None
         self.velocity, self.targets = CMD_VEL.publisher(self.node), JOINT_TRAJECTORY.publisher(self.node)
-        MODE.of(CONTROLLER).subscribe(self.node, self._take_mode)
-        ROBOT_FAULT.subscribe(self.node, self._take_fault)
+        MODE.of(CONTROLLER).subscribe(self.node, lambda message: setattr(self, "mode", message.data))
+        ROBOT_FAULT.subscribe(self.node, lambda message: setattr(self, "fault", message.data))
         DIAGNOSTICS.subscribe(self.node, self._take_health)
         self._executor = SingleThreadedExecutor(context=self._context)
         self._executor.add_node(self.node)
@@ -363,12 +359,6 @@ class Client:
     def _spin(self) -> None:
         while not self._closed.is_set():
             self._executor.spin_once(timeout_sec=0.1)
-
-    def _take_mode(self, message: String) -> None:
-        self.mode = message.data
-
-    def _take_fault(self, message: String) -> None:
-        self.fault = message.data
 
     def _take_health(self, message: DiagnosticArray) -> None:
         for status in message.status:
