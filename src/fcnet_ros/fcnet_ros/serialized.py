@@ -80,16 +80,6 @@ class CdrReader:
         return begin
 
 
-def read_text(content: bytes, limit: int) -> bytes:
-    """Return the text of a String message in UTF-8, of at most `limit` bytes. Raises MessageError."""
-    return CdrReader(content, limit + 16).text(limit)
-
-
-def stamp_of(content: bytes) -> int:
-    """Return the stamp [ns] of a serialised message that begins with a header. Raises MessageError."""
-    return CdrReader(content, len(content)).stamp()
-
-
 def seconds(stamp: int) -> float:
     """Return a stamp [ns] in seconds, rounded as the sum of its two fields."""
     second, nanosecond = divmod(stamp, SECOND)

@@ -26,7 +26,7 @@ from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
 from fcnet_ros.local_socket import LocalSender
 from fcnet_ros.publisher_identity import IdentifiedMessages, gid_of
-from fcnet_ros.serialized import MAX_NAMES, MessageBuffer, NamesReader, placeholders, read_text, seconds
+from fcnet_ros.serialized import MAX_NAMES, CdrReader, MessageBuffer, NamesReader, placeholders, seconds
 from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, Topic
 
 WAYS = ("dds", "local")
@@ -180,7 +180,7 @@ class Gains(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def read(cls, content: bytes) -> Gains:
         """Read a serialised message. Raises ValueError. The robot's driver checks whether they are allowed."""
-        text = read_text(content, MAX_GAINS_TEXT)
+        text = CdrReader(content, MAX_GAINS_TEXT + 16).text(MAX_GAINS_TEXT)
         try:
             return msgspec.json.decode(text, type=cls)
         except msgspec.MsgspecError as error:

@@ -81,14 +81,9 @@ def _start_playback(launch: SuiteLaunch) -> list[Node]:
     if bool(launch["recording"]) == bool(launch["live"]):
         launch.refuse("recording", "is needed, or else live:=HOST:PORT, the address of a running simulation")
     check_policy(launch, launch["robot"])
-    controller = {
-        "real_time_factor": launch["rate"],
-        "auto_start": True,
-        "follows_targets": False,
-        "state_timeout": SIMULATION_TIMEOUT,
-    }
+    pace = {"real_time_factor": launch["rate"], "state_timeout": SIMULATION_TIMEOUT}
     return [
         launch.node("sim_bridge", "isaac_playback", {}),
-        launch.node("fcnet_controller", "controller", controller),
+        launch.node("fcnet_controller", "controller", pace | {"auto_start": True, "follows_targets": False}),
         *launch.monitor(launch["robot"]),
     ]

@@ -39,7 +39,7 @@ from fcnet_replay.steps import extract_steps
 from fcnet_ros.health import OK, PERIOD, HealthPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import Stop, refused, run_program, spin
-from fcnet_ros.serialized import seconds, stamp_of
+from fcnet_ros.serialized import CdrReader, seconds
 from fcnet_ros.targets import TargetPublisher
 from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, MODE, POLICY_STEP, LatchedText
 
@@ -236,7 +236,7 @@ class ReplayNode(Node):
 
     def _publish_step(self, content: bytes) -> None:
         """Publish the policy's step that goes with a recorded target, or state, that has just been played."""
-        stamp = stamp_of(content)
+        stamp = CdrReader(content, len(content)).stamp()
         if due := self._due.get(seconds(stamp) or self._time):
             step = due.popleft()
             self._publisher.publish(self._replay.action[step], stamp)
