@@ -31,21 +31,10 @@ from fcnet_core.names import CONTROL, CONTROLLER, STYLE_PARAMETERS, HealthKey, M
 from fcnet_core.policy import load_policy
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_core.robot import load_robot
-from fcnet_ros import topics
+from fcnet_ros import program, topics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics
 from fcnet_ros.local_socket import LocalSender, socket_name
 from fcnet_ros.parameters import declare_parameters, read_parameters
-from fcnet_ros.program import (
-    SUCCESS,
-    SWITCH_INTERVAL,
-    RecorderGate,
-    Stop,
-    freeze,
-    interruptible,
-    run_program,
-    spin,
-    transition,
-)
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import Gains, TargetPublisher
@@ -185,7 +174,7 @@ class ControllerNode(LifecycleNode):
         with ExitStack() as configured:
             self._settings = read_parameters(self, ControllerParameters)
             self._statistics, began = LoopStatistics("wake", "step", "response"), time.monotonic()
-            with interruptible():
+            with program.interruptible():
                 self._controller, self._state, self._model = load_controller(self._settings, self._statistics)
             if (duration := time.monotonic() - began) > UNCOMPILED:
                 self.get_logger().info(f"the policy was compiled in {duration:.0f} s, as at its first start here")
@@ -243,14 +232,14 @@ class ControllerNode(LifecycleNode):
                     timer.cancel()
 
             timer = self.create_timer(AUTO_START_PERIOD, advance, clock=steady)
-        freeze()
+        program.freeze()
         self._active.callback(self._end_loop, loop, self._controller)
         loop.start()
         self._publish_mode()
 
-    on_configure, on_activate = transition(_configure), transition(_activate)
-    on_deactivate, on_shutdown = transition(stop_commanding), transition(stop_commanding)
-    on_cleanup = transition(lambda node: node._configured.close())
+    on_configure, on_activate = program.transition(_configure), program.transition(_activate)
+    on_deactivate, on_shutdown = program.transition(stop_commanding), program.transition(stop_commanding)
+    on_cleanup = program.transition(lambda node: node._configured.close())
 
     def _end_loop(self, loop: ControlLoop, controller: Controller) -> None:
         loop.stop()
@@ -310,21 +299,22 @@ class ControllerNode(LifecycleNode):
 
 def main() -> int:
     """Run the controller until a signal or an error ends it; 0 after a signal, 2 for a wrong parameter."""
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    return run_program(CONTROLLER, ControllerNode, _run)
+    sys.setswitchinterval(program.SWITCH_INTERVAL)
+    return program.run_program(CONTROLLER, ControllerNode, _run)
 
 
-def _run(node: ControllerNode, stop: Stop) -> int:
-    recorded = topics.JOINT_TRAJECTORY, topics.JOINT_GAINS, topics.MODE, topics.POLICY_STEP
+def _run(node: ControllerNode, stop: program.Stop) -> int:
+    published = topics.JOINT_TRAJECTORY, topics.JOINT_GAINS, topics.MODE, topics.POLICY_STEP
+    recorded = [topic.name for topic in published]
     try:
         if any(node.get_parameter(name).value for name in ("auto_start", "auto_activate")):
-            if node.trigger_configure() != SUCCESS:
+            if node.trigger_configure() != program.SUCCESS:
                 return 1
-            gate = RecorderGate(node, [topic.name for topic in recorded], node.get_parameter("recorder_timeout").value)
-            spin(node, stop, gate.check)
-            if not stop.is_set() and node.trigger_activate() != SUCCESS:
+            gate = program.RecorderGate(node, recorded, node.get_parameter("recorder_timeout").value)
+            program.spin(node, stop, gate.check)
+            if not stop.is_set() and node.trigger_activate() != program.SUCCESS:
                 return 1
-        spin(node, stop, lambda: node.failed)
+        program.spin(node, stop, lambda: node.failed)
     finally:
         node.stop_commanding()
     return 1 if node.failed else 0

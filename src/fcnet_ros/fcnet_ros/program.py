@@ -82,11 +82,7 @@ class Interrupted(BaseException):
 
 
 def run_program(
-    name: str,
-    make: Callable[[], NodeT],
-    run: Callable[[NodeT, Stop], int],
-    *,
-    udp_only: bool = False,
+    name: str, make: Callable[[], NodeT], run: Callable[[NodeT, Stop], int], *, udp_only: bool = False
 ) -> int:
     """Run the node that `make` returns; return the exit code that `run` returns. A signal sets the Stop of `run`.
 

@@ -65,10 +65,9 @@ def _start_replay(launch: SuiteLaunch) -> list[Node]:
     from fcnet_replay.recording_notes import robot_of
 
     bag = open_bag(launch["bag"])
-    robot = robot_of(launch["bag"], bag.notes, launch["robot"])
+    robot = launch["robot"] or robot_of(launch["bag"], bag.notes).name
     namespace = namespace_in(bag, launch["namespace"])
-    robot_name = launch["robot"] or robot.name
-    return [replay, *launch.monitor(robot_name, recorded=renamed_topics(), namespace=namespace)]
+    return [replay, *launch.monitor(robot, recorded=renamed_topics(), namespace=namespace)]
 
 
 def describe_playback() -> LaunchDescription:
