@@ -155,14 +155,7 @@ def test_a_sender_connects_again_and_offers_its_gains_again(node, validator):
     sender.send_gains(gains)  # nobody is there
     for _ in range(2):
         local = LocalTargets(socket_name(node), validator.command, lambda: None)
-        taken = []
-
-        def received(local=local, taken=taken):
-            sender.send(message(time.time_ns()))
-            taken.append(local.take())
-            return taken[-1]
-
-        wait_until(received, "a command")
+        wait_until(lambda local=local: sender.send(message(time.time_ns())) or local.take(), "a command")
         assert list(local.gains) == [gains]
         local.close()
     sender.close()
