@@ -68,7 +68,13 @@ def read_run(
         problems += reader.problems()
     for record in (names.JOINT_STATES.name, names.IMU.name):
         if not found[record]:
-            raise ReplayError(_without(bag, readers[record].name, problems))
+            topic, present = readers[record].name, sorted(bag.contents.topics)
+            if problems:
+                raise ReplayError(f"{bag.path} has no usable {topic}, which a replay needs: {problems[0]}")
+            more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
+            has = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics"
+            how = "name the robot's namespace, or give a topic map"
+            raise ReplayError(f"{bag.path} has no {topic}, which a replay needs; {has}: {how}")
     for record, arrays in found.items():
         if "stamp" in arrays and (unknown := np.isnan(arrays["stamp"])).any():
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
@@ -194,16 +200,6 @@ class _TopicReader:
 def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """Concatenate; a single part is not copied."""
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def _without(bag: Bag, topic: str, problems: list[Problem]) -> str:
-    """Return an error for a bag without `topic` that lists its topics, or its first problem."""
-    if problems:
-        return f"{bag.path} has no usable {topic}, which a replay needs: {problems[0]}"
-    present = sorted(bag.contents.topics)
-    more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
-    found = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics"
-    return f"{bag.path} has no {topic}, which a replay needs; {found}: name the robot's namespace, or give a topic map"
 
 
 def _setpoints(

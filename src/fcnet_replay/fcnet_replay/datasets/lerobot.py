@@ -63,10 +63,6 @@ def export_dataset(source: Path, folder: Path) -> tuple[int, int]:
     return steps, episodes
 
 
-def _feature(name: str) -> str:
-    return NAMES.get(name, f"fcnet.{name}")
-
-
 def _columns(shard: Shard, manifest: Manifest, begins: Rows, steps: int, episodes: int) -> Columns:
     """Return the columns (N, ...) of a shard. begins: rows that start its episodes; steps, episodes: numbers in the
     shards before.
@@ -82,9 +78,10 @@ def _columns(shard: Shard, manifest: Manifest, begins: Rows, steps: int, episode
         "index": steps + row,
         "task_index": np.zeros_like(row),
     }
-    specs = {**manifest.arrays, "first": FIRST}
-    columns = {_feature(name): shard.arrays[name].reshape(shard.steps, *spec.shape) for name, spec in specs.items()}
-    return columns | {name: derived[name].astype(kind) for name, kind in DERIVED.items()}
+    columns = {name: derived[name].astype(kind) for name, kind in DERIVED.items()}
+    for name, spec in {**manifest.arrays, "first": FIRST}.items():
+        columns[NAMES.get(name, f"fcnet.{name}")] = shard.arrays[name].reshape(shard.steps, *spec.shape)
+    return columns
 
 
 def _episode(columns: Columns, begin: int, end: int, place: Mapping[str, int], task: str) -> dict[str, Any]:
@@ -131,7 +128,11 @@ def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:
     features: dict[str, Any] = {}
     for name, spec in {**manifest.arrays, "first": FIRST}.items():  # a number a step has the shape (1,)
         names = list(entry_names(manifest, name, interface)) if len(spec.shape) == 1 else None
-        features[_feature(name)] = {"dtype": spec.dtype, "shape": list(spec.shape) or [1], "names": names}
+        features[NAMES.get(name, f"fcnet.{name}")] = {
+            "dtype": spec.dtype,
+            "shape": list(spec.shape) or [1],
+            "names": names,
+        }
     features |= {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in DERIVED.items()}
     return {
         "codebase_version": "v3.0",

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_bag import without
+from made_bag import codes, without
 
 from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import save_model
@@ -28,11 +28,6 @@ def evaluate(write_bag):
 
 
 ODOM = {"without": ("odom",)}
-
-
-def codes(evaluation):
-    """Severity of each finding by its code."""
-    return {finding.code: finding.level for finding in findings(evaluation)}
 
 
 def test_a_walk_without_faults_has_the_figures_of_its_making(evaluate) -> None:

@@ -8,13 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_bag import EPOCH, pose, stood_before, text, twist, without
+from made_bag import EPOCH, codes, pose, stood_before, text, twist, without
 
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
-from fcnet_replay.report.findings import findings
 from fcnet_replay.run import NO_STEPS, StepRecord
 from fcnet_replay.steps import extract_steps, missing_before
 
@@ -108,8 +107,8 @@ def without_targets(begin, end):
 def test_steps_of_unknown_phase_are_reported(write_bag, edit, unknown) -> None:
     evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
-    codes = [finding.code for finding in findings(evaluation)]
-    assert "inferred" in codes and ("unknown_phase" in codes) == (unknown > 0)
+    found = codes(evaluation)
+    assert "inferred" in found and ("unknown_phase" in found) == (unknown > 0)
 
 
 def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag) -> None:
@@ -129,7 +128,7 @@ def evaluate(write_bag):
 
     def evaluate(topics, begin, end):
         evaluation = evaluate_bag(write_bag(edit=without(begin, end, *topics), seconds=8.0, rate=100.0, **ROBOT))
-        return evaluation.figures["policies"]["A"], {finding.code for finding in findings(evaluation)}
+        return evaluation.figures["policies"]["A"], codes(evaluation)
 
     return evaluate
 
@@ -138,7 +137,7 @@ def test_steps_that_the_bag_does_not_hold_are_noticed_though_states_and_targets_
     figures, found = evaluate(["controller/policy_step"], 1.0, 1.1)
     error = figures["action_error_rad"]
     assert (error["missing_steps"], figures["cold_starts"]) == (5, 2)
-    assert {"missing_steps", "uncompared_steps"} <= found
+    assert {"missing_steps", "uncompared_steps"} <= found.keys()
     assert (error["steps"], error["uncompared_steps"]) == (399 - 5 - MEMORY, MEMORY)
     assert error["agrees"] and error["max"] < 1e-5
 
@@ -158,7 +157,7 @@ def test_a_bag_that_begins_in_the_middle_of_a_walk_is_compared_once_the_memory_i
 def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
     evaluation = evaluate_bag(write_bag(edit=without(0.0, 1.0, "controller/policy_step"), **ROBOT))
     assert not evaluation.figures["policies"]["A"]["action_error_rad"]["agrees"]
-    assert "nothing_compared" in [finding.code for finding in findings(evaluation)]
+    assert "nothing_compared" in codes(evaluation)
 
 
 @pytest.mark.parametrize(

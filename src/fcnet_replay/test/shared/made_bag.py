@@ -20,6 +20,8 @@ from fcnet_core.names import Mode
 from fcnet_core.observation import PolicyStep, RobotState
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
+from fcnet_replay.evaluation import ReplayEvaluation
+from fcnet_replay.report.findings import findings
 
 Array = npt.NDArray[np.float64]
 TYPES = get_typestore(Stores.ROS2_JAZZY)
@@ -145,6 +147,11 @@ def stood_before(messages: Messages, period: float = 0.02) -> Messages:
     """An edit: the mode as a controller publishes it, standing, and walking just after the policy's first target."""
     others = [entry for entry in messages if entry[1] != MODE]
     return [(-0.01, MODE, text(Mode.STANDING.value)), (period + 0.004, MODE, text(Mode.WALKING.value)), *others]
+
+
+def codes(evaluation: ReplayEvaluation) -> dict[str, str]:
+    """Severity of each finding by its code."""
+    return {finding.code: finding.level for finding in findings(evaluation)}
 
 
 def without(begin: float, end: float, *topics: str) -> Callable[[Messages], Messages]:
