@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fcnet_core import counted
+from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Manifest, Shard, open_shard, read_manifest
+from fcnet_core.observation import PolicyInterface
+from fcnet_core.observation.terms import Clock, Constant, JointPosition, ProjectedGravity
 from fcnet_core.robot import Robot, load_robot
-from fcnet_replay.datasets.entries import entry_names, interface_of
+from fcnet_replay.datasets.entries import OBSERVATION, entry_names, interface_of, terms_of
 
 CHUNK = 16_384  # steps in memory at a time
 LIMIT_SLACK = 1e-4  # [rad] targets are stored as float32
+UNIT = 0.02  # by which the length of a unit vector may differ from 1
+
+Numbers = npt.NDArray[Any]
+Check = tuple[str, tuple[str, ...], str, Mask, Numbers]  # array, names (n,), what is wrong, where (N, n), values (N, n)
 
 
 def faults(folder: Path) -> Iterator[str]:
@@ -65,10 +74,12 @@ def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> It
     interface = interface_of(manifest)
     names = {name: entry_names(manifest, name, interface) for name in manifest.arrays}
     flat = {name: shard.arrays[name].reshape(shard.steps, -1) for name in names}
-    found: dict[tuple[str, str], tuple[str, int]] = {}
+    found: dict[tuple[str, tuple[str, ...], str], tuple[str, int]] = {}
     for start in range(0, shard.steps, CHUNK):
         chunk = {name: array[start : start + CHUNK] for name, array in flat.items()}
         checks = [(name, names[name], "is not finite", ~np.isfinite(part), part) for name, part in chunk.items()]
+        if interface:
+            checks += _term_checks(chunk[OBSERVATION], interface)
         if interface and robot:
             rows, action = interface.rows(robot.joint_names), chunk["action"]
             beyond = (action < robot.lower[rows] - LIMIT_SLACK) | (action > robot.upper[rows] + LIMIT_SLACK)
@@ -79,7 +90,34 @@ def _check_contents(shard: Shard, manifest: Manifest, robot: Robot | None) -> It
                 row, entry = np.argwhere(bad)[0].tolist()
                 sequence, step = divmod(start + row, shard.first.shape[1])
                 first = f"sequence {sequence}, step {step}, {entries[entry]} {kind}: {values[row, entry]:g}"
-                sentence, count = found.get((name, kind), (first, 0))
-                found[name, kind] = (sentence, count + int(bad.any(axis=1).sum()))
-    for (name, _), (sentence, count) in found.items():
+                sentence, count = found.get((name, entries, kind), (first, 0))
+                found[name, entries, kind] = (sentence, count + int(bad.any(axis=1).sum()))
+    for (name, *_), (sentence, count) in found.items():
         yield f"{shard.path / name}.npy: {sentence}{f' ({count} steps in all)' if count > 1 else ''}"
+
+
+def _term_checks(seen: Numbers, interface: PolicyInterface) -> Iterator[Check]:
+    """Yield the checks of observations (N, n). NaN, which is a fault already, passes them."""
+    angles: dict[str, Numbers] = {}
+    scales = interface.scales(OBSERVATION)
+    with np.errstate(invalid="ignore", over="ignore"):
+        for columns, term in terms_of(interface):
+            values = seen[:, columns] / scales[columns]
+            if isinstance(term, ProjectedGravity):
+                yield _unit(("gravity",), np.linalg.norm(values, axis=1, keepdims=True))
+            elif isinstance(term, JointPosition):
+                angles[term.form] = values
+            elif isinstance(term, Clock) and term.form == "gait":
+                yield _unit(("gait phase",), np.hypot(values[:, :1], values[:, 1:2]))
+                walk = values[:, 2:]
+                odd = np.isfinite(walk) & (walk != 0) & (walk != 1)
+                yield OBSERVATION, ("walk flag",), "is neither 0 nor 1", odd, walk
+            elif isinstance(term, Constant):
+                odd = np.isfinite(values) & (values != term.value)
+                yield OBSERVATION, ("constant",) * term.size, f"is not {term.value:g}", odd, values
+        if {"sin", "cos"} <= angles.keys():
+            yield _unit(interface.joints, np.hypot(angles["sin"], angles["cos"]))
+
+
+def _unit(names: tuple[str, ...], length: Numbers) -> Check:
+    return OBSERVATION, names, "is no unit vector, its length is", np.abs(length - 1) > UNIT, length
