@@ -1,12 +1,12 @@
 """How a bridge starts and exits, and what keeps it from starting."""
 
+import re
 import signal
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
-from low_level_samples import robot_file_without
 from rcl_interfaces.msg import Parameter as ParameterMessage
 from rcl_interfaces.msg import ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
@@ -105,20 +105,18 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
         ("publish_rate", 300.0, "publish_rate"),
         ("robot_file", "/nowhere/aliengo.yaml", "/nowhere/aliengo.yaml"),
         ("robot_file", str(ROBOT_FOLDER / "a1.yaml"), "a1_bridge"),
+        ("robot_file", None, "safety.max_power"),  # a file without it
         ("netwrok.target", "127.0.0.1", "netwrok.target"),
         ("use_sim_time", True, "use_sim_time"),
     ],
 )
-def test_a_parameter_that_cannot_be_used_is_refused_by_name(make_node, parameter, value, named):
+def test_a_parameter_that_cannot_be_used_is_refused_by_name(make_node, tmp_path, parameter, value, named):
+    if named == "safety.max_power":
+        file = tmp_path / "aliengo.yaml"
+        file.write_text(re.sub(r"\n +max_power:.*", "", (ROBOT_FOLDER / "aliengo.yaml").read_text()))
+        value = str(file)
     node = make_node("aliengo_bridge", parameter_overrides=[Parameter(parameter, value=value)])
     with pytest.raises(FcnetError, match=named):
-        UnitreeHardware("aliengo").configure(node, declare_fixed_parameters(node, BridgeParameters))
-
-
-def test_a_robot_file_without_a_threshold_is_refused(make_node, tmp_path):
-    file = robot_file_without(tmp_path, "max_power")
-    node = make_node("aliengo_bridge", parameter_overrides=[Parameter("robot_file", value=str(file))])
-    with pytest.raises(FcnetError, match=r"safety\.max_power"):
         UnitreeHardware("aliengo").configure(node, declare_fixed_parameters(node, BridgeParameters))
 
 

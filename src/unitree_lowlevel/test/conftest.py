@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +26,14 @@ PERIOD = 0.002
 @pytest.fixture(params=["aliengo", "a1"])
 def robot(request: pytest.FixtureRequest) -> Robot:
     return load_robot(request.param)
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    """A UDP port that another program has."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("", 0))
+        yield other.getsockname()[1]
 
 
 class Bench:

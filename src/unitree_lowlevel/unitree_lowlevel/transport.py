@@ -195,11 +195,9 @@ class WireTransport:
 
 
 def make_transport(kind: str, generation: Generation, target: Address, local_port: int = LOCAL_PORT) -> Transport:
-    """Return a transport of this kind, one of TRANSPORTS, not yet open; raises TransportError for another kind."""
-    if kind == "wire":
-        return WireTransport(generation, target, local_port)
+    """Return a transport of this kind, one of TRANSPORTS, not yet open."""
     if kind == "sdk":
         from unitree_lowlevel.sdk_transport import SdkTransport
 
         return SdkTransport(generation, target, local_port)
-    raise TransportError(f'there is no transport called "{kind}": set it to {" or ".join(TRANSPORTS)}')
+    return WireTransport(generation, target, local_port)

@@ -71,22 +71,25 @@ def test_positions_reach_each_sides_limits_and_stay_inside(bench):
 
 
 def test_the_first_target_must_be_where_the_joints_are(bench):
+    farthest = bench.robot.safety.max_start_error * np.eye(12)[2]
     bench.awake()
-    assert bench.send(bench.robot.stand_pose) is not None
-    bench.run(0.5, bench.robot.lie_pose)  # who has been refused must damp, before anything may move
+    assert bench.send(bench.position + 1.01 * farthest) is not None
+    bench.run(0.5, bench.position)  # who has been refused must damp, before anything may move
     assert bench.damped
     bench.driver.damp()
-    bench.run(0.5, bench.robot.lie_pose)
-    assert not bench.damped
+    assert bench.send(bench.position + 0.99 * farthest) is None
 
 
-def test_silence_of_targets_damps_within_a_tenth_of_a_second_and_is_no_trip(bench):
+@pytest.mark.parametrize("last", [None, np.full(12, np.nan), np.zeros(5)], ids=["none", "not finite", "too few"])
+def test_when_targets_end_or_are_no_targets_the_robot_is_damped_within_a_tenth_of_a_second_without_a_trip(bench, last):
     bench.following()
     bench.driver.take_events()
-    last = bench.now
+    assert bench.cycle().stiffness.all()
+    ended = bench.now
     while not bench.damped:
+        assert last is None or bench.send(last) is not None
         bench.cycle()
-        assert bench.now - last < 0.1
+        assert bench.now - ended < 0.1
     assert bench.driver.trip is None
     assert [level for level, _ in bench.driver.take_events()] == [logging.INFO]
     bench.run(0.1, bench.position)
@@ -94,18 +97,6 @@ def test_silence_of_targets_damps_within_a_tenth_of_a_second_and_is_no_trip(benc
     bench.driver.damp()
     bench.run(0.02, bench.position)
     assert not bench.damped
-
-
-def test_targets_that_are_no_numbers_are_refused_and_end_as_silence(bench):
-    bench.following()
-    bad = bench.position.copy()
-    bad[3] = np.nan
-    assert bench.send(bad) is not None
-    assert bench.send(bench.position[:5]) is not None
-    assert bench.cycle().stiffness.all()
-    bench.run(0.1, bad)
-    assert bench.damped
-    assert bench.driver.trip is None
 
 
 def test_targets_are_as_old_as_their_arrival_and_too_old_ones_are_refused(bench):
@@ -126,7 +117,7 @@ def test_targets_are_as_old_as_their_arrival_and_too_old_ones_are_refused(bench)
     assert bench.damped  # targets from the future are no newer than now
 
 
-@pytest.mark.parametrize("pause", [0.06, 0.5, 3.0])
+@pytest.mark.parametrize("pause", [0.046, 0.06, 0.5, 3.0])
 @pytest.mark.parametrize("free_running", [True, False], ids=["free_running", "answering"])
 def test_a_loop_that_stood_still_damps_and_needs_a_damp_to_follow_softly(bench, pause, free_running):
     bench.following()
@@ -134,24 +125,16 @@ def test_a_loop_that_stood_still_damps_and_needs_a_damp_to_follow_softly(bench, 
     bench.send(bench.position)
     bench.silent = not free_running  # a board that answers has nothing to answer yet
     bench.cycle()
-    assert bench.damped
     bench.silent = False
+    is_short = pause < bench.robot.safety.max_cycle_gap - 0.002
+    assert bench.damped != is_short
     bench.run(0.5, bench.position)
-    assert bench.damped
+    assert bench.damped != is_short
     assert bench.driver.trip is None
-    bench.driver.damp()
-    bench.run(0.02, bench.position)
-    assert 0.0 < bench.sent[-1].stiffness.max() < 0.1 * bench.robot.gains.kp
-
-
-def test_short_gaps_of_the_loop_change_nothing(bench):
-    bench.following()
-    for _ in range(10):
-        bench.now += bench.robot.safety.max_cycle_gap - 0.004
-        bench.send(bench.position)
-        bench.run(1.0, bench.position)
-        assert bench.sent[-1].stiffness.all()
-    assert bench.driver.mode is DriverMode.FOLLOWING
+    if not is_short:
+        bench.driver.damp()
+        bench.run(0.02, bench.position)
+        assert 0.0 < bench.sent[-1].stiffness.max() < 0.1 * bench.robot.gains.kp
 
 
 @pytest.mark.parametrize(
@@ -254,15 +237,10 @@ def test_a_damp_arms_its_source_alone_and_the_last_sources_that_damp_are_remembe
 def test_after_a_trip_or_a_deactivation_a_new_damp_must_come_first(owned, end):
     driver = owned.driver
     driver.damp("second")
-    if end == "trip":
-        driver.emergency_stop("a test")
-        owned.cycle()
-        driver.damp("walker")
-        driver.reset(owned.now)
-    else:
-        driver.deactivate()
-        driver.damp("walker")
-        driver.activate()
+    driver.emergency_stop("a test") if end == "trip" else driver.deactivate()
+    owned.cycle()
+    driver.damp("walker")
+    driver.reset(owned.now) if end == "trip" else driver.activate()
     owned.cycle()
     assert driver.mode is DriverMode.DAMPING
     for source in ("walker", "second"):

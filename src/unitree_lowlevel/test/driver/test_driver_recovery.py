@@ -30,15 +30,6 @@ def recovering(fallen):
     return fallen
 
 
-def test_it_is_not_allowed_unless_a_parameter_says_so(bench):
-    bench.state = {"orientation": ON_ITS_BACK}
-    bench.awake()
-    with pytest.raises(FcnetError):
-        bench.driver.recover(bench.now)
-    bench.run(0.5, bench.position)
-    assert bench.damped
-
-
 def test_nothing_is_followed_without_a_request_and_after_it_has_expired(fallen):
     for request in (False, True):
         fallen.driver.damp()
@@ -117,14 +108,20 @@ def test_motors_give_a_share_of_their_torque_only(recovering, robot):
     assert asked.max() > 0.9 * robot.recovery.torque * robot.torque_limit.min()
 
 
-@pytest.mark.parametrize("fault", [{"position": np.zeros(12)}, {"temperature": np.full(12, 95.0)}])
-def test_it_is_refused_where_more_is_wrong_than_the_tilt(fallen, fault):
-    fallen.state |= fault
-    fallen.run(0.1)
+@pytest.mark.parametrize(
+    ("is_allowed", "fault"),
+    [(False, {}), (True, {"position": np.zeros(12)}), (True, {"temperature": np.full(12, 95.0)})],
+)
+def test_it_is_refused_unless_a_parameter_allows_it_or_where_more_is_wrong_than_the_tilt(
+    robot, make_bench, is_allowed, fault
+):
+    bench = make_bench(robot, allow_recovery=is_allowed)
+    bench.state = {"orientation": ON_ITS_BACK, **fault}
+    bench.awake()
     with pytest.raises(FcnetError):
-        fallen.driver.recover(fallen.now)
-    fallen.run(0.5, fallen.position)
-    assert fallen.damped
+        bench.driver.recover(bench.now)
+    bench.run(0.5, bench.position)
+    assert bench.damped
 
 
 def test_after_a_trip_a_reset_comes_first(robot, make_bench):

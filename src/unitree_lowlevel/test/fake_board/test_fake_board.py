@@ -6,7 +6,6 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -91,20 +90,14 @@ class Rig:
 
 
 @pytest.fixture
-def rig() -> Iterator[Callable[..., Rig]]:
-    with ExitStack() as stack:
-
-        def make(**options: Any) -> Rig:
-            made = Rig(**options)
-            stack.callback(made.close)
-            return made
-
-        yield make
+def rig(request: pytest.FixtureRequest) -> Iterator[Rig]:
+    rig = Rig(**getattr(request, "param", {}))
+    yield rig
+    rig.close()
 
 
-@pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
-def test_it_is_silent_before_a_command_and_then_500_states_a_second_with_its_own_time(rig, generation):
-    rig = rig(generation=generation)
+@pytest.mark.parametrize("rig", [{"generation": each} for each in GENERATIONS.values()], ids=GENERATIONS, indirect=True)
+def test_it_is_silent_before_a_command_and_then_500_states_a_second_with_its_own_time(rig):
     assert rig.is_silent()
     rig.send()
     first, before = rig.state().tick, rig.counters.received
@@ -112,8 +105,8 @@ def test_it_is_silent_before_a_command_and_then_500_states_a_second_with_its_own
     assert last - first == 2 * (rig.counters.received - before)  # milliseconds, none left out
 
 
+@pytest.mark.parametrize("rig", [{"free_running": False}], indirect=True)
 def test_a_board_that_only_answers_sends_one_state_for_each_command(rig):
-    rig = rig(free_running=False)
     for _ in range(20):
         rig.send()
         rig.state()
@@ -122,7 +115,6 @@ def test_a_board_that_only_answers_sends_one_state_for_each_command(rig):
 
 
 def test_states_go_to_the_sender_of_the_last_good_command_that_was_not_lost(rig):
-    rig = rig()
     rig.send()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.settimeout(PATIENCE)
@@ -140,7 +132,6 @@ def test_states_go_to_the_sender_of_the_last_good_command_that_was_not_lost(rig)
 
 
 def test_joints_follow_the_command_and_their_torque_ends_at_the_robots_limit(rig):
-    rig = rig()
     rig.send()
     far = rig.state()
     limit = ALIENGO.torque_limit + 1 / 256
@@ -151,7 +142,6 @@ def test_joints_follow_the_command_and_their_torque_ends_at_the_robots_limit(rig
 
 
 def test_bad_commands_are_counted_and_move_nothing(rig):
-    rig = rig()
     rig.send(DAMP)
     resting, good = rig.state().position, encode_command(GEN33, HOLD)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
@@ -163,7 +153,6 @@ def test_bad_commands_are_counted_and_move_nothing(rig):
 
 
 def test_a_restart_begins_the_boards_time_again_and_waits_for_a_command(rig):
-    rig = rig()
     rig.send()
     rig.until(lambda state: state.tick > 1500)
     rig.board.restart()
@@ -173,34 +162,21 @@ def test_a_restart_begins_the_boards_time_again_and_waits_for_a_command(rig):
     assert rig.state().tick < 1500
 
 
-def _tilt(state: LowState) -> float:
-    return float(roll_pitch_yaw(state.orientation)[0])
+PRESSED = RemoteState(frozenset({"L2", "B"}), lx=0.5)
+CONTENT_FAULTS: list[tuple[dict[str, Any], Callable[[LowState], bool]]] = [
+    ({"tilt": (1.2, 0.0)}, lambda state: roll_pitch_yaw(state.orientation)[0] == pytest.approx(1.2, abs=0.01)),
+    ({"tilt": (np.pi / 2, 0.0)}, lambda state: state.linear_acceleration[1] == pytest.approx(9.81, abs=0.2)),
+    ({"joint_offset": 0.5}, lambda state: state.position[1] > ALIENGO.lie_pose[1] + 0.4),
+    ({"spin": 6.0}, lambda state: np.abs(state.angular_velocity).max() > 5.0),
+    ({"velocity_spike": 50.0, "spike_share": 0.3}, lambda state: np.abs(state.velocity).max() > 40.0),
+    ({"torque_offset": 60.0}, lambda state: (np.abs(state.torque) > 50.0).all()),
+    ({"power": 3000.0}, lambda state: np.abs(state.torque * state.velocity).sum() == pytest.approx(3000.0, rel=0.01)),
+    ({"remote": PRESSED}, lambda state: decode_remote(state.remote) == PRESSED),
+]
 
 
-CONTENT_FAULTS: dict[str, tuple[dict[str, Any], Callable[[LowState], bool]]] = {
-    "tilt": ({"tilt": (1.2, 0.0)}, lambda state: _tilt(state) == pytest.approx(1.2, abs=0.01)),
-    "tilt is felt": (
-        {"tilt": (np.pi / 2, 0.0)},
-        lambda state: state.linear_acceleration[1] == pytest.approx(9.81, abs=0.2),
-    ),
-    "joint_offset": ({"joint_offset": 0.5}, lambda state: state.position[1] > ALIENGO.lie_pose[1] + 0.4),
-    "spin": ({"spin": 6.0}, lambda state: float(np.abs(state.angular_velocity).max()) > 5.0),
-    "spikes": ({"velocity_spike": 50.0, "spike_share": 0.3}, lambda state: bool(np.abs(state.velocity).max() > 40.0)),
-    "torque_offset": ({"torque_offset": 60.0}, lambda state: bool((np.abs(state.torque) > 50.0).all())),
-    "power": (
-        {"power": 3000.0},
-        lambda state: float(np.abs(state.torque * state.velocity).sum()) == pytest.approx(3000.0, rel=0.01),
-    ),
-    "remote": (
-        {"remote": RemoteState(frozenset({"L2", "B"}), lx=0.5)},
-        lambda state: decode_remote(state.remote) == RemoteState(frozenset({"L2", "B"}), lx=0.5),
-    ),
-}
-
-
-@pytest.mark.parametrize(("fault", "shows"), CONTENT_FAULTS.values(), ids=CONTENT_FAULTS)
+@pytest.mark.parametrize(("fault", "shows"), CONTENT_FAULTS)
 def test_faults_of_content_come_and_go(rig, fault, shows):
-    rig = rig()
     rig.send(DAMP)
     assert not shows(rig.state())
     rig.board.faults = BoardFaults(**fault)
@@ -210,7 +186,6 @@ def test_faults_of_content_come_and_go(rig, fault, shows):
 
 
 def test_a_frozen_tick_leaves_the_sensors_alive_and_a_frozen_state_the_tick(rig):
-    rig = rig()
     rig.send(DAMP)
     rig.board.faults = BoardFaults(frozen_tick=True)
     first, second = rig.new_state(), rig.new_state()
@@ -225,7 +200,7 @@ def test_a_frozen_tick_leaves_the_sensors_alive_and_a_frozen_state_the_tick(rig)
 
 @pytest.mark.parametrize("fault", ["blocked_joint", "dead_motor"])
 def test_a_blocked_joint_or_a_dead_motor_does_not_follow_until_the_fault_ends(rig, fault):
-    rig = rig(faults=BoardFaults(**{fault: "FL_thigh_joint"}))
+    rig.board.faults = BoardFaults(**{fault: "FL_thigh_joint"})
     rig.send(HOLD)
     others = [joint for joint in range(12) if joint != 4]
     target = ALIENGO.stand_pose

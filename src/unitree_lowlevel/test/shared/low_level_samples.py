@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fcnet_core.robot import ROBOT_FOLDER, Robot
+from fcnet_core.robot import Robot
 from unitree_lowlevel.codec import SERVO, LowCommand, LowState, RemoteState, encode_remote
 
 COMMAND_SPANS = {  # lowest and highest that the wire can say
@@ -42,14 +41,6 @@ def healthy_state(robot: Robot, **changes: Any) -> LowState:
         identity=(0, 0),
     )
     return replace(state, **changes)
-
-
-def robot_file_without(folder: Path, threshold: str) -> Path:
-    """Write the Aliengo's robot file without one of its thresholds; return its path."""
-    text = (ROBOT_FOLDER / "aliengo.yaml").read_text()
-    path = folder / "aliengo.yaml"
-    path.write_text("".join(line for line in text.splitlines(True) if line.split(":")[0].strip() != threshold))
-    return path
 
 
 def uniform(seed: int, shape: int | tuple[int, ...]) -> np.ndarray:

@@ -1,6 +1,5 @@
 """What can be known about a network before a datagram is sent; each refusal says what to do."""
 
-import socket
 import subprocess
 import sys
 
@@ -8,13 +7,6 @@ import pytest
 
 from fcnet_core.errors import TransportError
 from unitree_lowlevel.network import bound_socket, check_route, check_target, resolve
-
-
-@pytest.fixture
-def taken_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(("", 0))
-        yield other.getsockname()[1]
 
 
 def refusal(check, *arguments):

@@ -99,7 +99,9 @@ def record(transport: Transport, seconds: float) -> Recording:
         before = transport.counters.received
         time.sleep(pause)
         transport.receive()
-    return Recording(duration, states, np.array(lateness), transport.counters.received > before, counters, loss.share)
+    runs_free = transport.counters.received > before
+    loss.estimate(runs_free)
+    return Recording(duration, states, np.array(lateness), runs_free, counters, loss.share)
 
 
 def watch_joints(transport: Transport, seconds: float) -> list[str]:

@@ -64,13 +64,13 @@ def motor_terms(command: LowCommand) -> tuple[Array, Array, Array, Array, Array]
 class CommandLog:
     """Counts and history of the datagrams received by the board's socket, before faults of the line.
 
-    Times are from time.monotonic() [s]. A joint is stiff if its command has a position and stiffness; a command is
-    stiff if any joint is. Any thread may read the log. keep: number of commands in the history.
+    Times are from time.monotonic() [s]. A command is stiff if it has a position and stiffness for any joint. Any thread
+    may read the log. keep: number of commands in the history.
     """
 
     def __init__(self, keep: int = 10_000) -> None:
         self._lock = threading.Lock()
-        self._history: deque[tuple[float, LowCommand, bool]] = deque(maxlen=keep)  # arrival, command, stiff
+        self._history: deque[tuple[float, LowCommand]] = deque(maxlen=keep)
         self.reset()
 
     def reset(self) -> None:
@@ -83,25 +83,21 @@ class CommandLog:
 
     def record(self, command: LowCommand, arrival: float) -> None:
         """Add a valid command."""
-        stiff = (command.mode == SERVO) & (command.stiffness > 0.0) & (np.abs(command.position) < POSITION_STOP)
         with self._lock:
             self.count += 1
             self.last = command
-            self._history.append((arrival, command, bool(stiff.any())))
-
-    def _recorded(self) -> list[tuple[float, LowCommand, bool]]:
-        with self._lock:
-            return list(self._history)
+            self._history.append((arrival, command))
 
     @property
     def recent(self) -> list[tuple[float, LowCommand]]:
         """The last `keep` valid commands with their arrivals, oldest first."""
-        return [(arrival, command) for arrival, command, _stiff in self._recorded()]
+        with self._lock:
+            return list(self._history)
 
     @property
     def arrivals(self) -> Array:
         """Arrivals of the last `keep` valid commands, oldest first."""
-        return np.array([arrival for arrival, _command, _stiff in self._recorded()])
+        return np.array([arrival for arrival, _command in self.recent])
 
     @property
     def last_arrival(self) -> float | None:
@@ -110,7 +106,7 @@ class CommandLog:
 
     def last_stiff(self) -> float | None:
         """Return the arrival of the last stiff command, None without any."""
-        return next((arrival for arrival, _command, stiff in reversed(self._recorded()) if stiff), None)
+        return next((arrival for arrival, command in reversed(self.recent) if motor_terms(command)[3].any()), None)
 
 
 def _arrival(ancillary: list[tuple[int, int, bytes]]) -> float:

@@ -157,12 +157,18 @@ class PacketLoss:
             if advance >= 2**31 or elapsed > 2 * interval:
                 self.reset()  # the robot has restarted, or counting was interrupted
         samples.append(sample)
-        elapsed, advance, arrived, commands = (sample - samples[0]).tolist()
+        self.estimate()
+
+    def estimate(self, runs_free: bool = False) -> None:
+        """Update `share` from the cycles so far. runs_free: the robot is known to send without commands."""
+        if not self._samples:
+            return
+        elapsed, advance, arrived, commands = (self._samples[-1] - self._samples[0]).tolist()
         if elapsed < FIRST_LOSS:
             return
         smallest_usual = sorted(self._steps)[len(self._steps) // 10] if self._steps else 1
         unit = max(_nearest_unit(advance / elapsed * self._period), _nearest_unit(smallest_usual))
-        self._runs_free |= arrived > 1.1 * commands + 10
+        self._runs_free |= runs_free or arrived > 1.1 * commands + 10
         expected = advance / unit if self._runs_free else min(advance / unit, commands)
         self.share = min(1.0, max(0.0, 1.0 - arrived / expected)) if expected > 0 else 0.0
 
