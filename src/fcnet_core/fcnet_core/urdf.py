@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 from xml.sax.saxutils import quoteattr
@@ -29,24 +28,25 @@ def robot_urdf(robot: Robot) -> str:
         if not robot.model.file.endswith(".urdf"):
             raise FcnetError(f"{robot.name} has no URDF: its body is {robot.model.file}; convert that file")
         return Path(robot.model.file).read_text()
-    colors = [f'<material name="{name}"><color rgba="{color}"/></material>' for name, color in COLORS.items()]
-    parts = [*colors, *_trunk(robot), *(part for leg in LEGS for part in _leg(robot, leg)), *_further_links(robot)]
-    root = Xml.fromstring(f"<robot name={quoteattr(robot.name)}>{''.join(parts)}</robot>")
-    Xml.indent(root)
-    return '<?xml version="1.0"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
-
-
-def _trunk(robot: Robot) -> list[str]:
     x, y, z = robot.geometry.trunk
     body = _shape("box", CENTRE, "grey", size=(2 * x, 2 * y, 2 * z))
     head = _shape("box", (0.9 * x, 0.0, 0.5 * z), "blue", collides=False, size=(0.1, 1.6 * y, 1.4 * z))
-    return [
+    parts = [
+        *(f'<material name="{name}"><color rgba="{color}"/></material>' for name, color in COLORS.items()),
         _link(BASE_FRAME),
         _link(TRUNK_FRAME, _inertial(robot.body.bodies["trunk"]), body, head),
         _joint("trunk_joint", "fixed", BASE_FRAME, TRUNK_FRAME, CENTRE),
         _link(IMU_FRAME),
         _joint("imu_joint", "fixed", TRUNK_FRAME, IMU_FRAME, CENTRE),
+        *(part for leg in LEGS for part in _leg(robot, leg)),
     ]
+    for name, link in robot.body.links.items():
+        x, y, z = link.size
+        parts.append(_link(name, _inertial(link), _shape("box", link.com, "dark", size=(2 * x, 2 * y, 2 * z))))
+        parts.append(_hinge(robot, link.joint, link.parent, name, link.place, link.axis))
+    root = Xml.fromstring(f"<robot name={quoteattr(robot.name)}>{''.join(parts)}</robot>")
+    Xml.indent(root)
+    return '<?xml version="1.0"?>\n' + Xml.tostring(root, encoding="unicode") + "\n"
 
 
 def _leg(robot: Robot, leg: str) -> list[str]:
@@ -69,13 +69,6 @@ def _leg(robot: Robot, leg: str) -> list[str]:
         _hinge(robot, joints[2], f"{leg}_thigh", f"{leg}_calf", (0.0, 0.0, -size.thigh), (0, 1, 0)),
         _joint(f"{leg}_foot_joint", "fixed", f"{leg}_calf", f"{leg}_foot", (0.0, 0.0, -size.calf)),
     ]
-
-
-def _further_links(robot: Robot) -> Iterator[str]:
-    for name, link in robot.body.links.items():
-        x, y, z = link.size
-        yield _link(name, _inertial(link), _shape("box", link.com, "dark", size=(2 * x, 2 * y, 2 * z)))
-        yield _hinge(robot, link.joint, link.parent, name, link.place, link.axis)
 
 
 def _hinge(robot: Robot, name: str, parent: str, child: str, place: Vector, axis: Vector) -> str:

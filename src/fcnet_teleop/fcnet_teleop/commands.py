@@ -119,10 +119,16 @@ class ModeClient:
 
     def request(self, request: Request) -> None:
         """Send a request once; an emergency stop until it is confirmed."""
-        if request is Request.EMERGENCY_STOP:
-            self._stop()
-        else:
+        if request is not Request.EMERGENCY_STOP:
             self._call(self._services[request])
+            return
+        for service in self._services[request]:
+            if not service.service_is_ready():
+                self._report(f"the service {service.srv_name} is missing; the stop is repeated for {STOP_TIMEOUT:g} s")
+            self._unconfirmed[service] = time.monotonic() + STOP_TIMEOUT
+        self._refusals.clear()
+        self._stop_timer.reset()
+        self._repeat_stops()
 
     def _call(self, services: Sequence[Client]) -> None:
         """Call the first service; if it succeeds, the timer calls the next one, the controller's."""
@@ -142,15 +148,6 @@ class ModeClient:
     def _call_next(self) -> None:
         self._next_timer.cancel()
         self._call(self._next)
-
-    def _stop(self) -> None:
-        for service in self._services[Request.EMERGENCY_STOP]:
-            if not service.service_is_ready():
-                self._report(f"the service {service.srv_name} is missing; the stop is repeated for {STOP_TIMEOUT:g} s")
-            self._unconfirmed[service] = time.monotonic() + STOP_TIMEOUT
-        self._refusals.clear()
-        self._stop_timer.reset()
-        self._repeat_stops()
 
     def _repeat_stops(self) -> None:
         if not self._unconfirmed:

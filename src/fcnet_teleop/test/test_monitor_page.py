@@ -117,14 +117,6 @@ def test_buttons_and_keys_send_requests_to_the_controller(browser, controller):
     wait_until(lambda: "controller/emergency_stop" in controller.requests, "the emergency stop by the Escape key")
 
 
-def test_the_stop_button_works_where_no_script_runs(own_browser, address, controller):
-    own_browser.disable_scripts()
-    own_browser.open(address)
-    own_browser.click("#stop button")
-    wait_until(lambda: "controller/emergency_stop" in controller.requests, "the emergency stop")
-    assert "STOP AGAIN" in own_browser.text("button.stop")
-
-
 def drive(browser, velocities):
     velocities.clear()
 

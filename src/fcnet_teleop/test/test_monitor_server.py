@@ -10,7 +10,7 @@ import pytest
 from ros_harness import wait_until
 
 from fcnet_core.names import Request
-from fcnet_teleop.monitor.server import Controls, MonitorServer
+from fcnet_teleop.monitor.server import MAX_WATCHERS, Controls, MonitorServer
 
 COMMAND = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0, 0, 0], "pose": None}
 SEEN = json.dumps({"seen": 0.0})
@@ -22,7 +22,7 @@ class Served:
     def __init__(self, token=""):
         self.commands, self.requests = [], []
         self.controls = Controls(self._drive, self._request)
-        self.server = MonitorServer("127.0.0.1", 0, {"robot": "aliengo"}, self.controls, token, max_watchers=3)
+        self.server = MonitorServer("127.0.0.1", 0, {"robot": "aliengo"}, self.controls, token)
         self.host = f"127.0.0.1:{self.server.port}"
 
     def _drive(self, command):
@@ -198,8 +198,8 @@ def test_watchers_receive_the_retained_status_and_then_what_comes_until_the_serv
 
 
 def test_too_many_watchers_are_refused_and_those_that_have_gone_make_room(served):
-    streams = [served.watch() for _ in range(3)]
-    wait_until(lambda: served.server.watchers == 3, "three watchers")
+    streams = [served.watch() for _ in range(MAX_WATCHERS)]
+    wait_until(lambda: served.server.watchers == MAX_WATCHERS, "all watchers")
     refused = served.watch()
     assert refused.status == 503
     assert "close one" in json.loads(refused.read())["message"]

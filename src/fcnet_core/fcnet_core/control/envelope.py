@@ -67,7 +67,22 @@ class Envelope(Struct, frozen=True, forbid_unknown_fields=True, dict=True):
         """
         needed = math.ceil(HELD * control_rate)  # setpoints
         lowest, highest = np.array([[ranges[field].lowest, ranges[field].highest] for field in SETPOINT_FIELDS]).T
-        measured = _measured_reach(setpoints, needed, lowest, highest)
+        forward: Floats = np.empty((0, 1))
+        for part in setpoints:
+            forward = _extremes(forward, np.clip(part[:, :1], lowest[0], highest[0]), 2 * needed)
+        if len(forward) < 4 * needed:
+            return None
+        ends = _ends(forward, 2 * needed)[0].tolist()
+        sides = [np.linspace(0.0, end, math.ceil(abs(end) / SPACING) + 1) for end in ends]
+        knots = np.unique(np.round(np.concatenate(sides), DECIMALS) + 0.0)
+        nothing: Floats = np.empty((0, len(FIELDS)))
+        kept = dict.fromkeys(np.clip(knots, lowest[0], highest[0]).tolist(), nothing)
+        for part in setpoints:
+            clipped = np.clip(part, lowest, highest)
+            for knot, before in kept.items():
+                near = np.abs(clipped[:, 0] - knot) <= WINDOW
+                kept[knot] = _extremes(before, clipped[near, 1:], needed)
+        measured = {knot: _ends(values, needed) for knot, values in kept.items() if len(values) >= 2 * needed}
         if not measured:
             return None
         slowest = min(measured, key=abs)
@@ -165,28 +180,6 @@ def _furthest(at: Callable[[float], list[float] | None], rest: list[float]) -> l
         found = at(middle)
         best, low, high = (best, low, middle) if found is None else (found, middle, high)
     return best or rest
-
-
-def _measured_reach(setpoints: Iterable[Floats], needed: int, lowest: Floats, highest: Floats) -> dict[float, Array]:
-    """Return lowest and highest value (8, 2) of FIELDS by knot of vx, of knots with at least 2 x `needed` setpoints.
-
-    A field reaches as far as `needed` of the setpoints within WINDOW of the knot did. lowest, highest: (9,).
-    """
-    forward: Floats = np.empty((0, 1))
-    for part in setpoints:
-        forward = _extremes(forward, np.clip(part[:, :1], lowest[0], highest[0]), 2 * needed)
-    if len(forward) < 4 * needed:
-        return {}
-    parts = [np.linspace(0.0, end, math.ceil(abs(end) / SPACING) + 1) for end in _ends(forward, 2 * needed)[0].tolist()]
-    knots = np.unique(np.round(np.concatenate(parts), DECIMALS) + 0.0)  # evenly spaced on both sides of 0
-    kept: dict[float, Floats] = dict.fromkeys(
-        np.clip(knots, lowest[0], highest[0]).tolist(), np.empty((0, len(FIELDS)))
-    )
-    for part in setpoints:
-        clipped = np.clip(part, lowest, highest)
-        for knot, before in kept.items():
-            kept[knot] = _extremes(before, clipped[np.abs(clipped[:, 0] - knot) <= WINDOW, 1:], needed)
-    return {knot: _ends(values, needed) for knot, values in kept.items() if len(values) >= 2 * needed}
 
 
 def _extremes(kept: Floats, values: Floats, count: int) -> Floats:

@@ -92,7 +92,12 @@ class Posture:
     def lie_down(self, target: Array) -> str:
         """Request to lie down, from the last position targets (N,) [rad]; without a lying pose, to become passive."""
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
-            self._sink(target, *self._place())
+            share, load = self._place()
+            away = float(np.abs(target - self.pose()).max())
+            blend = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
+            unload = Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)
+            down = self._path.between(share, LYING, self._lie_down_time)
+            self._begin(Mode.LYING_DOWN, target, share, load, [*blend, *down, unload])
             motion = f"lying down, which takes {self._duration:.1f} s"
             return motion if self._path.has_lying_pose else NO_LYING_POSE
         if self.mode is Mode.WALKING:
@@ -184,13 +189,6 @@ class Posture:
         load = Stretch(LOADING_TIME if folds else max(LOADING_TIME, way), share, 1.0)
         rise = self._path.between(share, STANDING, self._stand_up_time)
         self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, load, *rise])
-
-    def _sink(self, target: Array, share: float, load: float) -> None:
-        away = float(np.abs(target - self.pose()).max())
-        blend = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
-        unload = Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)
-        down = self._path.between(share, LYING, self._lie_down_time)
-        self._begin(Mode.LYING_DOWN, target, share, load, [*blend, *down, unload])
 
     def _arrive_standing(self, error: Array) -> None:
         if error.max() <= STAND_TOLERANCE:

@@ -8,8 +8,8 @@ lets the robot stand up afterwards. The motion uses joint positions and the IMU,
 from __future__ import annotations
 
 import math
-from enum import Enum
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -29,23 +29,14 @@ SPREAD = 0.7  # [rad] of the hips outwards, so that legs can pass each other
 SHORTEST_FOLD = 0.2  # [s] minimum duration
 
 
-class Lying(str, Enum):
-    """The side on which a robot lies."""
-
-    BELLY = "belly"
-    LEFT_SIDE = "left side"
-    RIGHT_SIDE = "right side"
-    BACK = "back"
-
-
-def lying_on(gravity: Array) -> Lying:
+def lying_on(gravity: Array) -> Literal["belly", "back", "left side", "right side"]:
     """Return the side on which a robot lies, for the direction of gravity (3,) in the body frame."""
     tilt = float(tilt_of_gravity(gravity))
     if tilt <= math.pi / 4:
-        return Lying.BELLY
+        return "belly"
     if tilt >= 3 * math.pi / 4:
-        return Lying.BACK
-    return Lying.LEFT_SIDE if gravity[1] > 0 else Lying.RIGHT_SIDE
+        return "back"
+    return "left side" if gravity[1] > 0 else "right side"
 
 
 class SelfRighting:
@@ -151,7 +142,7 @@ class SelfRighting:
 
     def _unrighted(self, gravity: Array) -> str:
         return (
-            f"the robot still lies on its {lying_on(gravity).value} after {self.attempts} attempts and "
+            f"the robot still lies on its {lying_on(gravity)} after {self.attempts} attempts and "
             f"{self._total:.1f} s; set it on its belly"
         )
 

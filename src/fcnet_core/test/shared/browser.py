@@ -99,9 +99,6 @@ class Browser:
         """Open a tab in front of the present one, which is hidden by it."""
         self._call("POST", "/window", {"handle": self._call("POST", "/window/new", {"type": "tab"})["handle"]})
 
-    def disable_scripts(self):
-        self.configure("Emulation.setScriptExecutionDisabled", value=True)
-
     def resize(self, width, height):
         self.configure(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False

@@ -91,17 +91,8 @@ class MonitorServer:
     after a request with the token in its address. Raises OSError if it cannot listen at the address.
     """
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        facts: dict[str, Any],
-        controls: Controls | None,
-        token: str = "",
-        max_watchers: int = MAX_WATCHERS,
-    ) -> None:
-        self._token = token
-        self._facts, self._controls, self._max_watchers = msgspec.json.encode(facts), controls, max_watchers
+    def __init__(self, host: str, port: int, facts: dict[str, Any], controls: Controls | None, token: str = "") -> None:
+        self._facts, self._controls, self._token = msgspec.json.encode(facts), controls, token
         self._watchers: set[_Watcher] = set()
         self._retained: dict[str, bytes] = {}
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -167,8 +158,8 @@ class MonitorServer:
 
     async def _stream(self, request: web.Request) -> web.StreamResponse:
         """Send events until the page disconnects."""
-        if len(self._watchers) >= self._max_watchers:
-            return _message(503, f"{self._max_watchers} pages are connected, the maximum; close one")
+        if len(self._watchers) >= MAX_WATCHERS:
+            return _message(503, f"{MAX_WATCHERS} pages are connected, the maximum; close one")
         watcher = _Watcher()
         watcher.pending = dict(self._retained)
         watcher.set()

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fcnet_core.legs.recovery import Lying, lying_on
+from fcnet_core.legs.recovery import lying_on
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.names import Mode
 from fcnet_core.robot import load_robot
@@ -43,7 +43,7 @@ def seen(monkeypatch):
             "speed": np.abs(velocity / robot.velocity_limit).max(),
             "power": np.abs(torque * velocity).sum(),
             "turning": np.hypot(*turning),
-            "turned over": lying_on(projected_gravity(orientation)) is not Lying.BELLY,
+            "turned over": lying_on(projected_gravity(orientation)) != "belly",
         }
         if controller.mode is Mode.STANDING:
             found["sag"] = controller.posture.stand_errors(joints).max()
