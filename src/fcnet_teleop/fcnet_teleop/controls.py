@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from fcnet_core.files import Positive, read_settings
@@ -64,7 +63,6 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
     buttons: Annotated[tuple[Button | Unused, ...], Meta(min_length=1)]
     pressed: dict[Button, Axis] = {}
     frame_id: str = ""
-    name: str = ""
 
     def __post_init__(self) -> None:
         repeated([axis for axis in _unsigned(self.axes) if axis != "unused"], "axes has")
@@ -84,7 +82,7 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         problem = ""
         if len(axes) < len(self.axes) or len(buttons) < len(self.buttons):
             problem = (
-                f"the joystick has {len(axes)} axes and {len(buttons)} buttons, layout {self.name} needs "
+                f"the joystick has {len(axes)} axes and {len(buttons)} buttons, its layout needs "
                 f"{len(self.axes)} and {len(self.buttons)}; choose another layout or write one into config/remote.yaml"
             )
         elif not all(map(math.isfinite, axes)):
@@ -193,7 +191,6 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
         if lacking := {"unitree", DEFAULT_LAYOUT} - self.layouts.keys():
             raise ValueError(f"layouts lacks {min(lacking)}")
         for name, layout in self.layouts.items():
-            msgspec.structs.force_setattr(layout, "name", name)
             if missing := sorted(needed.difference(layout.buttons, layout.pressed, _unsigned(layout.axes))):
                 raise ValueError(f"layout {name} lacks {', '.join(missing)}, which joystick uses")
         repeated([layout.frame_id for layout in self.layouts.values() if layout.frame_id], "layouts have the frame_id")
@@ -203,17 +200,6 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
         if found := [source for source in self.sources if source.name == name]:
             return found[0]
         raise ValueError(f"the remote control file lists no source {name}; add it to `sources`")
-
-    def layout(self, frame_id: str, otherwise: str = DEFAULT_LAYOUT) -> JoyLayout:
-        """Return the layout for messages with that frame_id, or else the layout called `otherwise`.
-
-        Raises ValueError if neither exists.
-        """
-        if found := [layout for layout in self.layouts.values() if layout.frame_id == frame_id != ""]:
-            return found[0]
-        if otherwise not in self.layouts:
-            raise ValueError(f"there is no joystick layout {otherwise!r}; known are {', '.join(self.layouts)}")
-        return self.layouts[otherwise]
 
 
 def load_remote_control(path: str | Path = REMOTE_FILE) -> RemoteControl:

@@ -135,8 +135,11 @@ class Joysticks:
     """
 
     def __init__(self, remote: RemoteControl, layout: str, ranges: dict[str, CommandRange], timeout: float) -> None:
-        self._remote, self._ranges, self._timeout = remote, ranges, timeout
-        self._layout = remote.layout("", layout).name
+        self._joystick, self._ranges, self._timeout = remote.joystick, ranges, timeout
+        if layout not in remote.layouts:
+            raise ValueError(f"there is no joystick layout {layout!r}; known are {', '.join(remote.layouts)}")
+        self._other = remote.layouts[layout]
+        self._layouts = {each.frame_id: each for each in remote.layouts.values() if each.frame_id}
         self._readers: dict[str, JoyReader] = {}
         self._driver: str | None = None
 
@@ -145,8 +148,8 @@ class Joysticks:
     ) -> JoyCommand:
         """Read a message received at time `now` [s]; only the driver's command has a velocity or a pose."""
         if frame_id not in self._readers:
-            layout = self._remote.layout(frame_id, self._layout)
-            self._readers[frame_id] = JoyReader(self._remote.joystick, layout, self._ranges)
+            layout = self._layouts.get(frame_id, self._other)
+            self._readers[frame_id] = JoyReader(self._joystick, layout, self._ranges)
         return self._of_driver(frame_id, self._readers[frame_id].take(axes, buttons, now, problem))
 
     def release_silent(self, elapsed: float) -> list[tuple[str, JoyCommand]]:

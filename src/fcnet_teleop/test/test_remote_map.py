@@ -68,13 +68,6 @@ def test_a_trigger_is_a_button_also_where_it_rests_at_one() -> None:
     assert xbox.read([math.inf] * 8, [0] * 8).pressed == frozenset()
 
 
-def test_a_message_is_read_by_its_frame_and_otherwise_as_an_xbox_pads() -> None:
-    remote = load_remote_control()
-    assert remote.layout("unitree_remote").name == "unitree"
-    assert remote.layout("joy").name == "xbox"
-    assert remote.layout("").name == "xbox"
-
-
 TWICE = REMOTE_FILE.read_text().replace("    walk: [L1, Y]", "    walk: [L1, Y]\n    walk: [L1, R2]")
 
 
