@@ -110,11 +110,6 @@ class CourseScore:
             self._errors.append(np.abs(np.mean(self._stride, axis=0) - commanded))
             self._stride, self._stride_start = [], time
 
-    def take_recovery(self, seconds: float) -> None:
-        """Record that the robot was pushed over and walks again after `seconds`."""
-        self.recovery = seconds
-        self.falls = 0
-
     def report(self, elapsed: float, health: Mapping[str, str]) -> str:
         """Return the result table after `elapsed` [s]; health: diagnostics of the controller and the simulator."""
         vx, vy, yaw_rate = self.tracking_error

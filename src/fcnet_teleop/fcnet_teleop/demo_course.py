@@ -122,7 +122,7 @@ class DemoCourse(Node):
                 self._topple()
                 fallen = self._now()
                 self._request_walking(GETTING_UP, GET_UP_TIMEOUT, "getting up")
-                self._score.take_recovery(self._now() - fallen)
+                self._score.recovery, self._score.falls = self._now() - fallen, 0
                 start += self._now() - began
                 continue
             self._section, self._in_section = place

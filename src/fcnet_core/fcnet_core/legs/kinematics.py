@@ -108,7 +108,7 @@ class LegKinematics:
         grasp = np.concatenate([UNITS_OF_LEGS, turning])
         wrench = np.concatenate([-self._mass * GRAVITY * gravity, np.zeros(3)])
         forces = (grasp.T @ np.linalg.solve(grasp @ grasp.T, wrench)).reshape(len(LEGS), 3)
-        # their moments, and those of the links' weights, about the joints
+        # torques of these forces, and of the weights of the links, about the joints
         lever = points[:, :3]
         moment = _cross(contact[:, None] - lever, forces[:, None])
         weight = GRAVITY * self._link_mass[:, None] * gravity

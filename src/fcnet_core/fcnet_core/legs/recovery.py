@@ -161,11 +161,8 @@ def joint_beyond_limits(robot: Robot, measured: Array) -> str | None:
 
 def _roll_poses(robot: Robot, facts: Recovery, side: float) -> list[Array]:
     """Return the poses (N,) [rad] of a roll onto the left side (1.0) or the right side (-1.0)."""
-    poses = []
-    for step in facts.roll:
-        pose = robot.rest_pose.copy()
-        for rows, left in zip(robot.leg_rows, LEFT, strict=True):
-            outward, thigh, calf = step.lower if left == side else step.upper
-            pose[rows] = left * outward, thigh, calf
-        poses.append(np.clip(pose, robot.lower, robot.upper))
-    return poses
+    poses = np.tile(robot.rest_pose, (len(facts.roll), 1))
+    for pose, step in zip(poses, facts.roll, strict=True):
+        pose[robot.leg_rows] = [step.lower if left == side else step.upper for left in LEFT]
+        pose[robot.leg_rows[:, 0]] *= LEFT
+    return list(np.clip(poses, robot.lower, robot.upper))

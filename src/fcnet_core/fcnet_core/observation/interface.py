@@ -175,7 +175,10 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         commands, size = self.commands, self.size(term)
         if not size:
             raise ValueError(f"input {name}: {term.part} needs joints")
-        if unknown := sorted({*term.setpoints} - {*commands.ranges, *commands.fixed}):
+        setpoints = term.fields if isinstance(term, kinds.Command) else ()
+        if isinstance(term, kinds.Clock) and term.form == "foot_sines":
+            setpoints = (term.frequency, *chain(*term.offsets.values()))
+        if unknown := sorted({*setpoints} - {*commands.ranges, *commands.fixed}):
             raise ValueError(f"input {name}: the setpoints {unknown} are neither in commands.ranges nor fixed")
         if isinstance(term.scale, tuple) and len(term.scale) != size:
             raise ValueError(f"input {name}: scale of {term.part} has {len(term.scale)} numbers, but needs {size}")

@@ -47,11 +47,6 @@ class Term(
         """Name of its entries in ArraySpec.parts, by which noise and units are chosen."""
         return str(self.__struct_config__.tag)
 
-    @property
-    def setpoints(self) -> tuple[str, ...]:
-        """Names of the setpoints that it uses."""
-        return ()
-
 
 class AngularVelocity(Term, frozen=True):
     """Angular velocity of the trunk [rad/s]."""
@@ -102,10 +97,6 @@ class Command(Term, frozen=True):
 
     fields: Annotated[tuple[str, ...], Meta(min_length=1, max_length=100)]
 
-    @property
-    def setpoints(self) -> tuple[str, ...]:
-        return self.fields
-
 
 class Clock(Term, frozen=True):
     """A clock that starts at a reset. gait: sine and cosine of the gait's phase, and 1 while it moves. sin_cos: sine
@@ -124,10 +115,6 @@ class Clock(Term, frozen=True):
             raise ValueError("a clock has a period if its form is sin_cos, otherwise none")
         if (self.form == "foot_sines") != bool(self.frequency and self.offsets):
             raise ValueError("a clock has frequency and offsets if its form is foot_sines, otherwise none")
-
-    @property
-    def setpoints(self) -> tuple[str, ...]:
-        return tuple(name for names in ((self.frequency,), *self.offsets.values()) for name in names if name)
 
 
 class Constant(Term, frozen=True):

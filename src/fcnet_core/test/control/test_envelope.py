@@ -104,25 +104,6 @@ def test_velocities_keep_their_direction_and_are_not_shortened_more_than_needed(
     assert not admits(envelope, longer)[was_cut].any()
 
 
-def test_a_pose_waits_until_the_robot_is_slow_enough_and_speed_until_it_is_flat() -> None:
-    limited = shaper()
-    for _ in range(100):
-        limited.step(wish(vx=2.0))
-    assert limited.setpoint[0, 0] == pytest.approx(2.0)
-    lean = wish(vx=2.0, roll=0.3)
-    limited.step(lean)
-    assert limited.setpoint[0, 4] < 0.01
-    for _ in range(100):
-        limited.step(lean)
-    assert limited.setpoint[0, [0, 4]] == pytest.approx([0.5, 0.3])  # the fastest that may lean by all of it
-    seen = []
-    for _ in range(150):
-        limited.step(wish(vx=2.0))
-        seen.append(limited.setpoint[0, [0, 4]])
-    assert seen[0][0] < 0.55
-    assert seen[-1] == pytest.approx([2.0, 0.0])
-
-
 def test_what_is_limited_is_said_in_words() -> None:
     limited = shaper()
     limited.step(wish(vx=0.3, vy=0.1))

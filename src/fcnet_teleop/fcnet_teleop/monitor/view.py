@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose, Quaternion, Twist, TwistStamped
+from msgspec import structs
 from nav_msgs.msg import Odometry
 from rclpy.node import Node
 from sensor_msgs.msg import PointCloud2
@@ -58,7 +59,7 @@ class RobotView:
 
     def __init__(self, node: Node, robot: Robot, controller: str, remote: RemoteControl, stamped: bool) -> None:
         self._robot = robot
-        self._legs = LegKinematics(robot) if has_picture(robot) else None
+        self._legs = LegKinematics(robot) if robot.primitives else None
         self._state, self._commands = StateBuffer(robot.joint_names, TIMEOUT), CommandArbiter(TIMEOUT)
         self._place = np.zeros(7)  # of odometry: position [m], x, y, z, w
         self._measured = (0.0, 0.0, 0.0)  # velocity: forward, left [m/s], yaw rate [rad/s] in the trunk's frame
@@ -83,7 +84,7 @@ class RobotView:
 
         t: monotonic time [s]. Positions in metres, angles in radians, ages in seconds. trunk: x, y, z and the rotation
         matrix, row by row. legs: 4 legs of 4 points in the trunk frame; ghost: the same for the targets; None without
-        `has_picture`. commanded: velocity and pose, of the policy while it walks, else of the source in control.
+        their lengths. commanded: velocity and pose, of the policy while it walks, else of the source in control.
         torques [Nm]. contacts: 1 for each foot on the ground, else 0. body: height of the trunk above the lowest foot,
         roll and pitch.
         """
@@ -242,25 +243,19 @@ class RobotStatus:
             self._statuses[status.name] = now, fields
 
 
-def has_picture(robot: Robot) -> bool:
-    """Return whether pages can draw the robot: one with four legs whose sizes are known."""
-    return bool(robot.legs) and robot.primitives is not None
-
-
 def page_facts(robot: Robot, remote: RemoteControl, source: str) -> dict[str, Any]:
     """Return constants of the robot and the keys for pages, as JSON types.
 
     source: command source of the pages; `higher`: sources with a higher priority. plotted: indices of the joints in the
     order of their plots: a column for each leg, then the other joints.
     """
-    keys = remote.keyboard
     sources = [each.name for each in remote.sources]
     of_legs = robot.leg_rows.T.ravel().tolist() if robot.legs else []
     others = [joint for joint in range(len(robot.joint_names)) if joint not in of_legs]
     return {
         "robot": robot.name,
-        **(scene_facts(robot) if has_picture(robot) else {"height": robot.nominal_height}),
-        "legs": list(LEGS) if has_picture(robot) else [],
+        **(scene_facts(robot) if robot.primitives else {"height": robot.nominal_height}),
+        "legs": list(LEGS) if robot.primitives else [],
         "joints": list(robot.joint_names),
         "plotted": of_legs + others,
         "lower": robot.lower.tolist(),
@@ -268,10 +263,7 @@ def page_facts(robot: Robot, remote: RemoteControl, source: str) -> dict[str, An
         "stand": robot.stand_pose.tolist(),
         "ranges": {field: [limits.lowest, limits.highest] for field, limits in robot.commands.items()},
         "higher": sources[: sources.index(source)],
-        "steps": keys.steps,
-        "halt": keys.halt,
-        "level": keys.level,
-        "requests": keys.requests,
+        **structs.asdict(remote.keyboard),
     }
 
 
