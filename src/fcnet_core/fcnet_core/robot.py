@@ -361,26 +361,17 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
         """Joint positions (N,) [rad] of the robot at rest: its lying pose or, without one, its standing pose."""
         return self.stand_pose if self.lie_pose is None else self.lie_pose
 
-    stand_pose = _of_joints(lambda joint, _: joint.stand)
-    """Joint positions (N,) [rad] of a standing robot."""
-    lower = _of_joints(lambda joint, _: joint.limits[0])
-    """Lowest joint positions (N,) [rad]."""
-    upper = _of_joints(lambda joint, _: joint.limits[1])
-    """Highest joint positions (N,) [rad]."""
-    torque_limit = _of_joints(lambda _, motor: motor.torque)
-    """Maximum joint torques (N,) [Nm]."""
-    velocity_limit = _of_joints(lambda _, motor: motor.velocity)
-    """Maximum joint velocities (N,) [rad/s]."""
+    stand_pose = _of_joints(lambda joint, _: joint.stand)  #: joint positions (N,) [rad] of a standing robot
+    lower = _of_joints(lambda joint, _: joint.limits[0])  #: lowest joint positions (N,) [rad]
+    upper = _of_joints(lambda joint, _: joint.limits[1])  #: highest joint positions (N,) [rad]
+    torque_limit = _of_joints(lambda _, motor: motor.torque)  #: maximum joint torques (N,) [Nm]
+    velocity_limit = _of_joints(lambda _, motor: motor.velocity)  #: maximum joint velocities (N,) [rad/s]
     full_torque_speed = _of_joints(lambda _, motor: motor.full_torque_speed or (1 - 1e-6) * motor.velocity)
     """Joint velocities (N,) [rad/s] up to which the motors give their maximum torque."""
-    armature = _of_joints(lambda _, motor: motor.armature)
-    """Rotor inertias (N,) [kg m^2] at the joints."""
-    kp = _of_gains("kp")
-    """Stiffness (N,) [Nm/rad] of the joints."""
-    kd = _of_gains("kd")
-    """Damping (N,) [Nms/rad] of the joints."""
-    damping = _of_gains("damping")
-    """Damping (N,) [Nms/rad] of the joints without a command."""
+    armature = _of_joints(lambda _, motor: motor.armature)  #: rotor inertias (N,) [kg m^2] at the joints
+    kp = _of_gains("kp")  #: stiffness (N,) [Nm/rad] of the joints
+    kd = _of_gains("kd")  #: damping (N,) [Nms/rad] of the joints
+    damping = _of_gains("damping")  #: damping (N,) [Nms/rad] of the joints without a command
 
     def torque_bounds(self, velocity: Array) -> tuple[Array, Array]:
         """Return lowest and highest torques (..., N) [Nm] of the motors at joint velocities (..., N) [rad/s]."""

@@ -55,7 +55,7 @@ class Posture:
             else:
                 share, load = self._place()
                 rise = self._path.between(share, STANDING, self._stand_up_time)
-                self._begin(Mode.STANDING_UP, target, share, load, [Stretch(LOADING_TIME, share, 1.0), *rise])
+                self._begin(Mode.STANDING_UP, target, share, load, [(LOADING_TIME, share, 1.0), *rise])
             return f"standing up, which takes {self._duration:.1f} s"
         if self.mode is Mode.WALKING:
             self.leaving = Mode.STANDING_UP
@@ -94,8 +94,8 @@ class Posture:
         if self.mode in (Mode.STANDING, Mode.STANDING_UP):
             share, load = self._place()
             away = float(np.abs(target - self.pose()).max())
-            blend = [Stretch(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
-            unload = Stretch(LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)
+            blend = [(BLENDING_TIME, share, 1.0)] if load < 1.0 and share > LYING else []
+            unload = (LOADING_TIME + away / FOLDING_SPEED, LYING, 0.0)
             down = self._path.between(share, LYING, self._lie_down_time)
             self._begin(Mode.LYING_DOWN, target, share, load, [*blend, *down, unload])
             motion = f"lying down, which takes {self._duration:.1f} s"
@@ -144,10 +144,10 @@ class Posture:
         self._rested = self._rested + period if policy_at_rest else 0.0
         if self.mode is Mode.WALKING and self.leaving is not None and self._rested >= REST_TIME:
             self._path.stand_on(measured)
-            stretches = [Stretch(BLENDING_TIME, STANDING, 1.0)]
+            stretches = [(BLENDING_TIME, STANDING, 1.0)]
             if self.leaving is Mode.LYING_DOWN:
                 stretches += self._path.between(STANDING, LYING, self._lie_down_time)
-                stretches.append(Stretch(LOADING_TIME, LYING, 0.0))
+                stretches.append((LOADING_TIME, LYING, 0.0))
             self._begin(self.leaving, target, STANDING, 0.0, stretches)
         elif self.mode is Mode.STANDING_UP and self._elapsed >= self._duration:
             self._arrive_standing(self.stand_errors(measured))
@@ -176,7 +176,7 @@ class Posture:
         ends = mode is Mode.LYING_DOWN and not self._path.has_lying_pose
         self.mode, self.leaving = Mode.PASSIVE if ends else mode, None
         self._places = [np.array([share, load]), *(np.array(stretch[1:]) for stretch in stretches)]
-        self._durations = [stretch.duration for stretch in stretches]
+        self._durations = [stretch[0] for stretch in stretches]
         self._duration, self._elapsed = sum(self._durations), 0.0
         self._away = target - self._path.targets(share, load)
 
@@ -185,8 +185,8 @@ class Posture:
         share, away = self._path.nearest(joints)
         share = LYING if (folds := away > FOLDED_ENOUGH) else share
         way = float(np.abs(self._path.pose(share) - joints).max()) / FOLDING_SPEED  # [s]
-        fold = [Stretch(way, LYING, 0.0)] if folds else []
-        load = Stretch(LOADING_TIME if folds else max(LOADING_TIME, way), share, 1.0)
+        fold = [(way, LYING, 0.0)] if folds else []
+        load = (LOADING_TIME if folds else max(LOADING_TIME, way), share, 1.0)
         rise = self._path.between(share, STANDING, self._stand_up_time)
         self._begin(Mode.STANDING_UP, joints, share, 0.0, [*fold, load, *rise])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 
@@ -24,14 +23,9 @@ STEEPEST = np.tan(np.deg2rad(20.0))  # maximum slope for placing feet and comput
 SMOOTHING, SLOW_SMOOTHING, QUICK_SMOOTHING = 0.3, 2.0, 0.06  # [s] of the measured attitude, see LegPath.follow
 FARTHEST = 0.1  # [m] maximum offset of a foot from its place in the stand pose
 SAMPLES = np.linspace(LYING, STANDING, 21)
-
-
-class Stretch(NamedTuple):
-    """A part of a motion: in `duration` seconds to a share of the path and a share of the load on the legs."""
-
-    duration: float
-    share: float
-    load: float
+Stretch = tuple[float, float, float]  # of a motion: duration [s]; share of the path and of the load at its end
+    float, float, float
+]  # of a motion: duration [s], share of the path and of the load on the legs at its end
 
 
 class StandPath:
@@ -80,7 +74,7 @@ class StandPath:
     def between(self, start: float, end: float, duration: float) -> list[Stretch]:
         """Return the stretches under full load between two shares; the whole path takes `duration` [s], or longer."""
         way = float(np.abs(self._standing - self._lying).max())
-        return [Stretch(abs(end - start) * max(duration, way / FOLDING_SPEED), end, 1.0)] if start != end else []
+        return [(abs(end - start) * max(duration, way / FOLDING_SPEED), end, 1.0)] if start != end else []
 
 
 class LegPath(StandPath):
@@ -151,7 +145,7 @@ class LegPath(StandPath):
     def between(self, start: float, end: float, duration: float) -> list[Stretch]:
         """Return the stretches under full load between two shares, with a stop at the crouch."""
         stops = [CROUCHING] if min(start, end) < CROUCHING < max(start, end) else []
-        return [Stretch(abs(b - a) * duration, b, 1.0) for a, b in pairwise([start, *stops, end]) if a != b]
+        return [(abs(b - a) * duration, b, 1.0) for a, b in pairwise([start, *stops, end]) if a != b]
 
     def _feet_of(self, joints: Array) -> Array:
         return self._legs.feet(joints[self._rows])[0]

@@ -206,12 +206,9 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             return len(self.joints)
         return self.action.size if isinstance(self.action, VectorAction) else len(self.action.fields)
 
-    pose = _numbers("default_pose")
-    """The default pose (N,) [rad]."""
-    stiffness = _numbers("kp")
-    """The gains kp (N,) [Nm/rad]."""
-    damping = _numbers("kd")
-    """The gains kd (N,) [Nms/rad]."""
+    pose = _numbers("default_pose")  #: the default pose (N,) [rad]
+    stiffness = _numbers("kp")  #: the gains kp (N,) [Nm/rad]
+    damping = _numbers("kd")  #: the gains kd (N,) [Nms/rad]
 
     def size(self, term: Term) -> int:
         """Return the number of entries of a term in one frame."""
