@@ -24,8 +24,6 @@ SMOOTHING, SLOW_SMOOTHING, QUICK_SMOOTHING = 0.3, 2.0, 0.06  # [s] of the measur
 FARTHEST = 0.1  # [m] maximum offset of a foot from its place in the stand pose
 SAMPLES = np.linspace(LYING, STANDING, 21)
 Stretch = tuple[float, float, float]  # of a motion: duration [s]; share of the path and of the load at its end
-    float, float, float
-]  # of a motion: duration [s], share of the path and of the load on the legs at its end
 
 
 class StandPath:
