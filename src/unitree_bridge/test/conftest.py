@@ -1,15 +1,10 @@
 """A fake board on a free port, real bridge processes that talk to it, and a client of their topics and services."""
 
-import atexit
-import functools
 import os
-import shutil
 import sys
-import tempfile
 import threading
 import time
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 import yaml
@@ -113,38 +108,35 @@ PATIENCE = {
 }
 
 
-@functools.cache
-def patient_robot_file():
-    """The Aliengo's file with PATIENCE."""
-    content = yaml.safe_load((ROBOT_FOLDER / "aliengo.yaml").read_text())
-    content["safety"] |= PATIENCE
-    path = Path(tempfile.mkdtemp()) / "aliengo.yaml"
-    atexit.register(shutil.rmtree, path.parent)
-    path.write_text(yaml.safe_dump(content, sort_keys=False))  # the order of joints is that of the wire
-    return path
-
-
-def bridge_process(domain, board, params_file=None, broken="", modules=None, prepare=None, **parameters):
+@pytest.fixture(scope="module")
+def bridge_process(domain, board, tmp_path_factory):
     """Start the Aliengo's bridge; broken: Python that runs before it; modules: folder of modules that it and its I/O
     process import first; prepare: called in the new process.
     """
+    content = yaml.safe_load((ROBOT_FOLDER / "aliengo.yaml").read_text())
+    content["safety"] |= PATIENCE
+    patient = tmp_path_factory.mktemp("robot") / "aliengo.yaml"
+    patient.write_text(yaml.safe_dump(content, sort_keys=False))  # the order of joints is that of the wire
     host, port = board.address
-    usual = {"network.target": host, "network.port": port, "network.local_port": 0, "robot_file": patient_robot_file()}
-    parameters = usual | parameters
-    arguments = ["--ros-args", "--params-file", str(params_file)] if params_file else []
-    arguments += ros_arguments(**parameters)
-    program = f"{broken}\nimport sys; from unitree_bridge.hardware import main; sys.exit(main('aliengo'))"
-    path = {} if modules is None else {"PYTHONPATH": f"{modules}:{os.environ.get('PYTHONPATH', '')}"}
-    return Process([sys.executable, "-c", program, *arguments], domain, path, prepare=prepare)
+    usual = {"network.target": host, "network.port": port, "network.local_port": 0, "robot_file": patient}
+
+    def start(params_file=None, broken="", modules=None, prepare=None, **parameters):
+        arguments = ["--ros-args", "--params-file", str(params_file)] if params_file else []
+        arguments += ros_arguments(**(usual | parameters))
+        program = f"{broken}\nimport sys; from unitree_bridge.hardware import main; sys.exit(main('aliengo'))"
+        path = {} if modules is None else {"PYTHONPATH": f"{modules}:{os.environ.get('PYTHONPATH', '')}"}
+        return Process([sys.executable, "-c", program, *arguments], domain, path, prepare=prepare)
+
+    return start
 
 
 @pytest.fixture
-def start(domain, board):
+def start(bridge_process):
     """Start bridges that talk to the board. Whatever a test leaves running is interrupted: of a killed one its
     client would wait in vain for the service that it still sees.
     """
     with ExitStack() as stack:
-        yield lambda **parameters: stack.enter_context(bridge_process(domain, board, **parameters))
+        yield lambda **parameters: stack.enter_context(bridge_process(**parameters))
 
 
 @pytest.fixture(scope="module")
@@ -154,10 +146,10 @@ def client(domain):
 
 
 @pytest.fixture(scope="module")
-def running_bridge(domain, board, client):
+def running_bridge(bridge_process, client):
     """A bridge that runs; started again if its I/O process did not start in time, as on a busy machine."""
     for _ in range(3):
-        with bridge_process(domain, board, auto_start=True) as program:
+        with bridge_process(auto_start=True) as program:
             client.health = {}
             client.until(lambda: "driver_mode" in client.health or not program.alive, "a bridge")
             if program.alive:

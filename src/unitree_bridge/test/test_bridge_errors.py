@@ -2,6 +2,7 @@
 
 import ctypes
 import resource
+import signal
 
 import pytest
 
@@ -52,27 +53,30 @@ def broken_io(tmp_path):
     return tmp_path
 
 
-def test_an_error_in_the_loop_damps_the_robot_and_ends_the_process(start, client, board, robot, is_damping, broken_io):
-    program = start(auto_start=True, modules=broken_io)
+@pytest.mark.parametrize(
+    ("broken", "end", "error"),
+    [
+        ("", lambda program, board: setattr(board, "faults", BoardFaults(temperature=42.0)), "a loop that is broken"),
+        (
+            fails(HARDWARE, "RobotOwnership", "release"),
+            lambda program, board: program.send(signal.SIGINT),
+            "RobotOwnership is broken",
+        ),
+    ],
+    ids=["in the loop", "while leaving"],
+)
+def test_an_error_in_the_loop_or_while_leaving_is_logged_and_leaves_damping_before_the_process_ends(
+    start, client, board, robot, is_damping, broken_io, broken, end, error
+):
+    program = start(auto_start=True, modules=broken_io, broken=broken)
     client.until_driver_mode(DriverMode.DAMPING)
     client.begin(board, robot.lie_pose)
-    client.send_targets(robot.lie_pose, 0.3)
-    assert board.commands.last_stiff() is not None
-    board.faults = BoardFaults(temperature=42.0)
+    end(program, board)
     assert program.wait() == 1
     board.faults = BoardFaults()
     assert is_damping(board.commands.last)
     assert board.commands.last_arrival - board.commands.last_stiff() > 0.05  # of 0.12 s: arrivals are noticed late
-    assert program.output.count("ZeroDivisionError: a loop that is broken") == 1
-
-
-def test_an_error_while_leaving_comes_after_the_damping_and_is_logged(start, client, board, robot, is_damping):
-    program = start(auto_start=True, broken=fails(HARDWARE, "RobotOwnership", "release"))
-    client.until_driver_mode(DriverMode.DAMPING)
-    client.begin(board, robot.lie_pose)
-    assert program.end() == 1
-    assert is_damping(board.commands.last)
-    assert "ZeroDivisionError: RobotOwnership is broken" in program.output
+    assert program.output.count(f"ZeroDivisionError: {error}") == 1
 
 
 def test_a_transition_that_fails_with_an_error_is_logged_moves_nothing_and_can_be_repeated(start, client, board, robot):
