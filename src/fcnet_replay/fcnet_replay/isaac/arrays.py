@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import zipfile
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -91,7 +90,7 @@ def _read(path: Path, wanted: set[str]) -> Arrays:
         with np.load(path, allow_pickle=False) as file:
             return {name: np.asarray(file[name]) for name in wanted.intersection(members)}
     try:
-        torch = import_module("torch")  # only for such files; replay itself does without
+        import torch
     except ImportError as error:
         raise ReplayError(f"reading {path} needs torch; install it, or save the rollout as npz") from error
     entries = torch.load(path, map_location="cpu", weights_only=True)
