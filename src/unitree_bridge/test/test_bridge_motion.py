@@ -55,12 +55,9 @@ def test_the_wireless_remote_is_a_joystick(bridge, client, board):
     assert pressed == {"L1", "A"}
 
 
-def test_commands_that_no_robot_should_follow_move_nothing_and_are_counted(bridge, client, board, robot):
-    bad = robot.lie_pose.copy()
-    bad[0] = np.nan
+def test_a_command_of_another_robots_joints_moves_nothing_and_is_counted(bridge, client, board, robot):
     client.send_targets(None, 0.1)
-    client.send_targets(bad, 0.3)
     client.send_targets(robot.lie_pose, 0.3, names=("tail_joint", *JOINTS[1:]))
     client.until(lambda: "'tail_joint'" in bridge.output, "the unknown name in the log")
     assert board.commands.last_stiff() is None
-    client.until(lambda: int(client.health.get("commands_refused", 0)) > 10, "a count of refusals")
+    client.until(lambda: int(client.health.get("commands_refused", 0)) > 5, "a count of refusals")
