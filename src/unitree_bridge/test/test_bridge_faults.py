@@ -1,7 +1,5 @@
 """What goes wrong with a robot: the joints are damped, the reason is reported, and nothing moves until a reset."""
 
-import time
-
 import pytest
 from ros_harness import assert_refused
 from std_msgs.msg import String
@@ -9,7 +7,6 @@ from std_srvs.srv import SetBool
 
 from fcnet_ros.topics import ROBOT_FAULT, TARGET_REFUSAL
 from unitree_lowlevel.codec import RemoteState
-from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
 ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: only ownership messages come from this bridge
@@ -36,39 +33,38 @@ def test_a_trip_is_logged_once_and_lasts_until_a_reset_after_its_cause_has_gone(
     assert sum("tripped" in line for line in following.lines) == 1
 
 
-def test_only_a_reset_lifts_an_emergency_stop(following, client, board, is_damping):
-    assert client.emergency_stop("aliengo_bridge").success
-    client.until(lambda: "emergency_stop" in client.fault, "a fault")
+@pytest.mark.parametrize("name", ["emergency_stop", "remote_stop"])
+def test_only_a_reset_lifts_a_stop_by_the_service_or_the_red_button_of_the_remote(
+    following, client, board, is_damping, name
+):
+    if name == "remote_stop":
+        board.faults = BoardFaults(remote=RemoteState(frozenset({"B"})))
+    else:
+        assert client.emergency_stop("aliengo_bridge").success
+    client.until(lambda: name in client.fault, "a fault")
     client.until(lambda: is_damping(board.commands.last), "damping")
+    board.faults = BoardFaults()
     assert not client.call("aliengo_bridge/emergency_stop", SetBool, data=False).success
     assert client.fault
     client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
 
 
-def test_the_red_button_of_the_remote_stops_the_robot(following, client, board, is_damping):
-    board.faults = BoardFaults(remote=RemoteState(frozenset({"B"})))
-    client.until(lambda: "remote" in client.fault, "a fault")
-    client.until(lambda: is_damping(board.commands.last), "damping")
-    board.faults = BoardFaults()
-    client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
-
-
-def test_a_robot_that_falls_silent_is_a_fault_and_the_log_says_what_to_check(following, client, board):
-    board.faults = BoardFaults(silence=True)
+@pytest.mark.parametrize(
+    ("faults", "advice"),
+    [
+        (BoardFaults(silence=True), "network.target"),
+        (BoardFaults(other_generation=True), "set the generation to gen38"),
+    ],
+    ids=["silence", "generation"],
+)
+def test_a_robot_whose_states_end_is_a_fault_and_the_log_says_which_parameter_to_check(
+    following, client, board, robot, faults, advice
+):
+    board.faults = faults
     while not client.fault:
-        client.send_targets([0.0, 1.36, -2.65] * 4)
-        time.sleep(0.02)
+        client.send_targets(robot.lie_pose, 0.02)
     assert "stale_state" in client.fault
-    client.until(lambda: "network.target" in following.output, "an advice")
-    board.faults = BoardFaults()
-    client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
-
-
-def test_packets_of_the_other_generation_are_refused_by_name_of_the_parameter(bridge, client, board):
-    board.faults = BoardFaults(other_generation=True)
-    client.until(lambda: "set the generation to gen38" in bridge.output, "a sentence that names the parameter")
-    client.until_driver_mode(DriverMode.WAITING)
-    assert board.commands.last.stiffness.max() == 0
+    client.until(lambda: advice in following.output, "an advice")
 
 
 def test_a_fault_that_somebody_else_has_published_is_corrected_by_the_bridge(bridge, client):
