@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -296,8 +297,7 @@ def recorded_targets(
     if not interface.has_past:  # all observations at once
         seen = ObservationBuilder(interface, robot.joint_names).build(states, known)
         outputs = np.empty((steps, interface.outputs["action"]))
-        starts = np.flatnonzero(cold)
-        for first, end in zip(starts, [*starts[1:], steps], strict=True):
+        for first, end in pairwise([*np.flatnonzero(cold), steps]):
             policy.reset()
             outputs[first:end] = policy.sequence(seen[first:end])
         decoder = ActionDecoder(interface, robot, (steps,))

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
-import numpy as np
 import yaml
 
 from fcnet_core.errors import FcnetError
@@ -30,29 +30,23 @@ VALUES: tuple[Any, ...] = (
     *([], {}, [[]], [0] * 1000, {"": ""}, {1: 2}, {"x": {"x": {"x": []}}}, [None], [float("nan")] * 12, ["a", 1, 1]),
 )
 LENGTHS = (0, 1, 255, 2**16, 2**31 - 1, 2**32 - 1, 2**63 - 1, 2**64 - 1)  # that a reader might trust
-WORDS = (
-    b"!!python/object/apply:os.system ['false']",
-    b"*a",
-    b"&a [*a, *a]",
-    b"{{{{",
-    b"\0",
-    b"- ",
-    b"9" * 400,
-    b"null",
+WORDS = (  # that YAML takes for more than a text, and bytes that are none
+    *(b"!!python/object/apply:os.system ['false']", b"!!bool x", b"!!timestamp x", b"2001-99-99", b"<<: 3\n", b"null"),
+    *(b"*a", b"&a [*a, *a]", b"{{{{", b"[" * 20_000, b"{a: " * 5000, b"- ", b"9" * 400, b"\0", b"\xff", b"\t"),
 )
 
 
-def read_damaged(path: Path, read: Read, files: int, seed: int = 0) -> Counter[str]:
+def read_damaged(path: Path, read: Read, files: int) -> Counter[str]:
     """Read damaged copies of `path`; count those that are used, refused, or raise another exception or take too long,
     which are printed with their seed.
     """
     counts: Counter[str] = Counter()
-    kinds = {".safetensors": damaged_model, ".yaml": damaged_yaml}
+    kinds = {".safetensors": _damaged_model, ".yaml": _damaged_yaml}
     damage, content = kinds.get(path.suffix, damaged_bytes), path.read_bytes()
     with tempfile.TemporaryDirectory() as folder, _bounded() as begin:
         copy_of = Path(folder) / path.name
-        for number in range(seed, seed + files):
-            copy_of.write_bytes(damage(content, np.random.default_rng(number)))
+        for seed in range(files):
+            copy_of.write_bytes(damage(content, Random(seed)))
             begin()
             try:
                 read(copy_of)
@@ -65,31 +59,29 @@ def read_damaged(path: Path, read: Read, files: int, seed: int = 0) -> Counter[s
             finally:
                 signal.alarm(0)
             if what not in ("used", "refused"):
-                print(f"seed {number}, {path.name}: {what:.300}", file=sys.stderr)
+                print(f"seed {seed}, {path.name}: {what:.300}", file=sys.stderr)
             counts[what] += 1
     return counts
 
 
-def damaged_bytes(content: bytes, random: np.random.Generator) -> bytes:
+def damaged_bytes(content: bytes, random: Random) -> bytes:
     """The file with one kind of damage."""
-    damages = list(DAMAGES.values())
-    return bytes(damages[below(random, len(damages))](bytearray(content), random))
+    return bytes(random.choice(DAMAGES)(bytearray(content), random))
 
 
-def damaged_yaml(content: bytes, random: np.random.Generator) -> bytes:
+def _damaged_yaml(content: bytes, random: Random) -> bytes:
     """The text, or what it says, with one to three kinds of damage."""
     if random.random() < 0.3:
-        damages = [*DAMAGES.values(), _insert]
-        return bytes(damages[below(random, len(damages))](bytearray(content), random))
+        return bytes(random.choice((*DAMAGES, insert_word))(bytearray(content), random))
     return yaml.dump(_damaged(yaml.safe_load(content), random), allow_unicode=True, Dumper=yaml.CSafeDumper).encode()
 
 
-def damaged_model(content: bytes, random: np.random.Generator) -> bytes:
+def _damaged_model(content: bytes, random: Random) -> bytes:
     """A model file whose header, or the card in it, has one to three kinds of damage."""
     (length,) = struct.unpack_from("<Q", content)
     head, rest = content[8 : 8 + length], content[8 + length :]
     if random.random() < 0.3:
-        head = bytes(DAMAGES["flipped bits"](bytearray(head), random))
+        head = bytes(flip_bits(bytearray(head), random))
     else:
         facts = json.loads(head)
         if random.random() < 0.7:
@@ -100,37 +92,25 @@ def damaged_model(content: bytes, random: np.random.Generator) -> bytes:
     return struct.pack("<Q", len(head)) + head + rest
 
 
-def _damaged(document: Any, random: np.random.Generator) -> Any:
+def _damaged(document: Any, random: Random) -> Any:
     """Plain values of which one to three are replaced, renamed, left out or given again."""
     root = {ROOT: copy.deepcopy(document)}
-    for _ in range(1 + below(random, 3)):
+    for _ in range(random.randint(1, 3)):
         holder: Any = root
         key: Any = ROOT
-        while (inner := list(_entries(holder[key]))) and random.random() < 0.8:
-            holder, key = holder[key], inner[below(random, len(inner))]
-        kind = below(random, 5)
+        while isinstance(holder[key], dict | list) and holder[key] and random.random() < 0.8:
+            holder = holder[key]
+            key = random.choice(list(holder)) if isinstance(holder, dict) else random.randrange(len(holder))
+        kind = random.randrange(5)
         if kind == 0 and holder is not root:
             del holder[key]
         elif kind == 1 and isinstance(holder[key], dict):
-            holder[key]["colour"] = VALUES[below(random, len(VALUES))]
+            holder[key]["colour"] = random.choice(VALUES)
         elif kind == 2 and isinstance(holder[key], list):
             holder[key] *= 2
         else:
-            holder[key] = copy.deepcopy(VALUES[below(random, len(VALUES))])
+            holder[key] = copy.deepcopy(random.choice(VALUES))
     return root[ROOT]
-
-
-def _entries(value: Any) -> Iterator[Any]:
-    yield from value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-
-
-def _insert(content: bytearray, random: np.random.Generator) -> bytearray:
-    """Words that YAML takes for more than a text, and bytes that are none."""
-    tags = (b"!!bool x", b"!!timestamp x", b"2001-99-99", b"<<: 3\n")
-    words = (*WORDS, *tags, b"[" * 20_000, b"{a: " * 5000, b"\xff", b"\t")
-    at = below(random, len(content))
-    content[at : at + below(random, 3)] = words[below(random, len(words))]
-    return content
 
 
 @contextmanager
@@ -150,56 +130,40 @@ def _bounded() -> Iterator[Callable[[], object]]:
         signal.signal(signal.SIGALRM, before)
 
 
-def below(random: np.random.Generator, end: int) -> int:
-    """A whole number from 0 to `end`, without it."""
-    return int(random.integers(end))
+def insert_word(content: bytearray, random: Random) -> bytearray:
+    at = random.randrange(len(content))
+    content[at : at + random.randrange(40)] = random.choice(WORDS)
+    return content
 
 
-def _cut(content: bytearray, random: np.random.Generator) -> bytearray:
-    return content[: below(random, len(content))]
+def cut_off(content: bytearray, random: Random) -> bytearray:
+    """The beginning of a file, or nothing."""
+    return content[: random.choice((0, random.randrange(len(content)), random.randrange(len(content))))]
 
 
-def _flip(content: bytearray, random: np.random.Generator) -> bytearray:
-    """Bits anywhere, or near the beginning, where a file says how it is built."""
+def flip_bits(content: bytearray, random: Random) -> bytearray:
+    """Flip bits anywhere, or near the beginning, where a file says how it is built."""
     end = len(content) if random.random() < 0.7 else min(len(content), 4000)
-    for at in random.integers(end, size=1 + below(random, 19)).tolist():
-        content[at] ^= 1 << below(random, 8)
+    for _ in range(random.randrange(1, 20)):
+        content[random.randrange(end)] ^= 1 << random.randrange(8)
     return content
 
 
-def _overwrite(content: bytearray, random: np.random.Generator) -> bytearray:
-    at = below(random, len(content))
-    end = min(at + 1 + below(random, 2999), len(content))
-    content[at:end] = random.bytes(end - at)
+def change_piece(content: bytearray, random: Random) -> bytearray:
+    """Overwrite, lose or double a piece."""
+    at = random.randrange(len(content))
+    piece = content[at : at + random.randrange(1, 5000)]
+    content[at : at + len(piece)] = random.choice((random.randbytes(len(piece)), b"", piece * 2))
     return content
 
 
-def _drop(content: bytearray, random: np.random.Generator) -> bytearray:
-    at = below(random, len(content))
-    del content[at : at + 1 + below(random, 4999)]
-    return content
-
-
-def _double(content: bytearray, random: np.random.Generator) -> bytearray:
-    at = below(random, len(content))
-    return content[:at] + content[max(0, at - 1 - below(random, 4999)) :]
-
-
-def _lengths(content: bytearray, random: np.random.Generator) -> bytearray:
+def change_lengths(content: bytearray, random: Random) -> bytearray:
     end = len(content) if random.random() < 0.5 else min(len(content), 2000)
-    for at in random.integers(end, size=5).tolist():
-        number = LENGTHS[below(random, len(LENGTHS))].to_bytes(8, "little")
-        content[at : at + 8] = number[: len(content[at : at + 8])]
+    for _ in range(5):
+        at = random.randrange(end)
+        number = random.choice(LENGTHS).to_bytes(8, "little")
+        content[at : at + 8] = number[: len(content) - at]
     return content
 
 
-DAMAGES: dict[str, Callable[[bytearray, np.random.Generator], bytearray]] = {
-    "cut": _cut,
-    "flipped bits": _flip,
-    "more flipped bits": _flip,
-    "overwritten": _overwrite,
-    "lost piece": _drop,
-    "doubled piece": _double,
-    "lengths": _lengths,
-    "empty file": lambda _content, _random: bytearray(),
-}
+DAMAGES = (cut_off, cut_off, flip_bits, flip_bits, change_piece, change_piece, change_piece, change_lengths)

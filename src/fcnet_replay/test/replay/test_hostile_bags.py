@@ -10,12 +10,12 @@ import struct
 import tempfile
 import time
 from pathlib import Path
+from random import Random
 
-import numpy as np
 import pytest
 import yaml
 import zstandard
-from damage import DAMAGES, WORDS, below
+from damage import DAMAGES, insert_word
 from made_bag import STORAGES
 from rosbags.rosbag2 import CompressionMode
 
@@ -44,23 +44,16 @@ def report(bag: Path) -> str:
     return summary(evaluation)
 
 
-def words(content, random):
-    """What YAML takes for more than a text."""
-    at = below(random, len(content))
-    content[at : at + below(random, 40)] = WORDS[below(random, len(WORDS))]
-    return content
-
-
 def damaged_copy(bag: Path, folder: Path, seed: int) -> None:
     """Copy the bag to `folder` with one kind of damage, the same for the same seed."""
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(bag, folder)
-    random = np.random.default_rng(seed)
-    files = sorted(path for path in folder.iterdir() if path.name != "metadata.yaml")
-    file, damages = files[below(random, len(files))], list(DAMAGES.values())
+    random = Random(seed)
+    file = random.choice(sorted(path for path in folder.iterdir() if path.name != "metadata.yaml"))
+    damage = random.choice(DAMAGES)
     if random.random() < 0.15:
-        file, damages = folder / "metadata.yaml", [words]
-    file.write_bytes(damages[below(random, len(damages))](bytearray(file.read_bytes()), random))
+        file, damage = folder / "metadata.yaml", insert_word
+    file.write_bytes(damage(bytearray(file.read_bytes()), random))
 
 
 @pytest.mark.parametrize("kind", STORAGES)
