@@ -32,7 +32,16 @@ MISSES = ("deadline_misses", "io_misses")  # counters of controller and bridge
 MOST_GROWTH = 5.0  # [MB]
 PRIORITY = 60  # SCHED_FIFO of the board, above the bridge's 40
 # Parts of command lines that name a process, the first that fits.
-NAMES = ("bag record", "ros2 launch", "io_process", "mujoco_board", "_bridge/bridge", "controller", "monitor", "joy")
+NAMES = (
+    "bag record",
+    "ros2 launch",
+    "io_process",
+    "mujoco_board",
+    "_bridge/bridge",
+    "controller",
+    "monitor",
+    "teleop_joy",
+)
 
 
 def memory(launch: Process) -> dict[str, float]:

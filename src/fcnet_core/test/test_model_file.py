@@ -58,13 +58,15 @@ def write(model: PolicyModel, path, **card_changes) -> None:
     safetensors.numpy.save_file(model.tensors, path, metadata={METADATA_ENTRY: json.dumps(card)})
 
 
-def test_what_is_saved_is_loaded(small, path) -> None:
+def test_what_is_saved_is_loaded_and_each_number_of_it_counts_in_the_fingerprint(small, path) -> None:
     loaded, robot = load_model(path), load_robot("aliengo")
     assert (loaded.card, loaded.fingerprint) == (small.model.card, small.model.fingerprint)
     for name, tensor in small.model.tensors.items():
         np.testing.assert_array_equal(loaded.tensors[name], tensor)
     commands = loaded.card.interface.commands
     assert (commands.gait, commands.ranges) == (robot.gait, robot.commands)
+    nudged = with_scale(loaded, action_mean=loaded.scales["action_mean"] + np.float32(1e-6))
+    assert loaded.fingerprint not in (nudged.fingerprint, with_interface(loaded, rate=100.0).fingerprint)
 
 
 ENVELOPE = {
@@ -87,12 +89,6 @@ def test_an_envelope_comes_back_and_limits_commands(small, path) -> None:
     assert vy == pytest.approx(0.02 * (1 - vx / 1.5))
 
 
-def test_the_fingerprint_depends_on_every_array_and_on_the_card(small) -> None:
-    nudged = with_scale(small.model, action_mean=small.model.scales["action_mean"] + np.float32(1e-6))
-    assert nudged.fingerprint != small.model.fingerprint
-    assert with_interface(small.model, rate=100.0).fingerprint != small.model.fingerprint
-
-
 def test_a_model_of_the_first_release_keeps_the_fingerprint_that_bags_recorded_and_its_numbers() -> None:
     policy = load_policy(DATA / "first_a1.safetensors")  # small, written and run by that release's code
     assert policy.model.fingerprint == "b9450208cf8b6a9eef7b70c05702f31bbbd79653517a705fc6ab4a621e971b38"
@@ -104,16 +100,13 @@ def test_a_model_of_the_first_release_keeps_the_fingerprint_that_bags_recorded_a
     np.testing.assert_allclose(actions[-1][:3], first_joints, atol=1e-6, rtol=0)
 
 
-def test_a_training_runs_folder_stands_for_its_best_policy(small, tmp_path) -> None:
+def test_a_training_runs_folder_stands_for_its_best_policy_and_a_missing_file_is_refused(small, tmp_path) -> None:
+    assert "there is no model file" in refusal(tmp_path / "nothing.safetensors")
+    assert "has no policy" in refusal(tmp_path)
     save_model(small.model.in_half_precision(), tmp_path / "last.safetensors")
     assert load_model(tmp_path).half
     save_model(small.model, tmp_path / "best.safetensors")
     assert load_model(tmp_path).fingerprint == small.model.fingerprint
-
-
-def test_a_missing_file_is_refused(tmp_path) -> None:
-    assert "there is no model file" in refusal(tmp_path / "nothing.safetensors")
-    assert "has no policy" in refusal(tmp_path)
 
 
 SIZES = {"observation": 11, "action": 3}

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.spatial.transform import Rotation
 
 from fcnet_core.files import converted
 from fcnet_core.observation import (
@@ -64,10 +65,8 @@ def test_every_part_stands_in_its_place(values) -> None:
 
 @given(parts)
 def test_whole_turns_of_a_joint_and_the_heading_do_not_show(values) -> None:
-    x, y, z, w = values[0].T
-    s, c = np.sin(0.7), np.cos(0.7)  # a turn by 1.4 rad about the world's vertical, from the left
-    turned = np.stack([c * x - s * y, c * y + s * x, c * z + s * w, c * w - s * z], axis=1)
-    same = assembled(turned, values[1], values[2] + 2 * np.pi, *values[3:])
+    turned = Rotation.from_euler("z", 1.4) * Rotation.from_quat(values[0])  # about the world's vertical
+    same = assembled(turned.as_quat(), values[1], values[2] + 2 * np.pi, *values[3:])
     np.testing.assert_allclose(same, assembled(*values), atol=1e-6)
 
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -30,26 +31,16 @@ def environment(tmp_path: Path) -> dict[str, str]:
 @pytest.fixture
 def python(environment: dict[str, str]) -> Iterator[Start]:
     """Start Python with arguments; what still runs at the end of the test is killed."""
-    started: list[subprocess.Popen[str]] = []
+    with ExitStack() as stack:
 
-    def start_python(*arguments: str, **variables: str) -> subprocess.Popen[str]:
-        process = subprocess.Popen(
-            [sys.executable, *arguments],
-            env={**environment, **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        started.append(process)
-        return process
+        def start_python(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+            streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+            process = subprocess.Popen([sys.executable, *arguments], env=environment | variables, text=True, **streams)
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
 
-    yield start_python
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        yield start_python
 
 
 @pytest.fixture
@@ -64,7 +55,6 @@ def until_printed() -> Callable[..., str]:
 
     def wait(process: subprocess.Popen[str], *texts: str) -> str:
         waiting = set(texts)
-        assert process.stdout is not None
         for line in process.stdout:
             waiting = {text for text in waiting if text not in line}
             if not waiting:

@@ -17,8 +17,8 @@ import yaml
 from rclpy.serialization import serialize_message
 from ros2_standin.bag_writer import COMPRESSIONS, BagWriter, RecordedTopic
 from ros2_standin.interfaces import message_definition
+from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
 
@@ -51,11 +51,9 @@ def new_bag(tmp_path) -> Callable[..., BagWriter]:
 
 
 def numbers(path: Path) -> list[float]:
-    store = get_typestore(Stores.EMPTY)
-    with Reader(path) as reader:
+    with AnyReader([path]) as reader:
         joints = [topic for topic in reader.connections if topic.topic == "/joints"]
-        store.register(get_types_from_msg(joints[0].msgdef.data, joints[0].msgtype))
-        return [store.deserialize_cdr(data, KINDS["/joints"]).position[0] for _, _, data in reader.messages(joints)]
+        return [reader.deserialize(data, KINDS["/joints"]).position[0] for _, _, data in reader.messages(joints)]
 
 
 def test_what_was_written_is_readable_while_the_recorder_still_writes(new_bag):
@@ -73,9 +71,8 @@ def test_what_was_written_is_readable_while_the_recorder_still_writes(new_bag):
 def test_a_failed_write_leaves_what_was_there(new_bag):
     bag = new_bag()
     fill(bag, 10)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    size = sum(path.stat().st_size for path in bag.folder.glob("*.mcap"))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 5000, before[1]))
+    before, (file,) = resource.getrlimit(resource.RLIMIT_FSIZE), bag.folder.glob("*.mcap")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file.stat().st_size + 5000, before[1]))
     try:
         with pytest.raises(OSError):
             fill(bag, 1000, first=10)

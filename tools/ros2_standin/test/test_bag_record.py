@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no bags")
 
 from ros2_standin.interfaces import message_definition
+from rosbags.highlevel import AnyReader
 from rosbags.rosbag2 import Reader
-from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 PATIENCE = 60.0  # [s], for a loaded machine
 
@@ -44,8 +44,6 @@ time.sleep(0.5)
 print("sent", flush=True)
 time.sleep(1000)
 """
-
-
 SUBSCRIBED = tuple(f"Subscribed to topic '/{name}'" for name in ("mode", "unsure", "sure"))
 
 
@@ -65,11 +63,11 @@ def test_a_recording_holds_all_that_was_sent(start, python, until_printed, tmp_p
     assert "Recorded 601 messages of 3 topics" in output
     assert "dropped 0" in output
 
-    store = get_typestore(Stores.EMPTY)
-    with Reader(folder) as reader:
+    with AnyReader([folder]) as reader:
+        (bag,) = reader.readers
         assert len(list(folder.glob("*.mcap"))) >= 2
-        assert reader.storage.metadata.custom == {"model": "abc", "git": "1=2"}
-        assert reader.ros_distro == "jazzy"
+        assert bag.storage.metadata.custom == {"model": "abc", "git": "1=2"}
+        assert bag.ros_distro == "jazzy"
         topics = {name: info.connections[0] for name, info in reader.topics.items()}
         assert sorted(topics) == ["/mode", "/sure", "/unsure"]
         offered = {name: topic.ext.offered_qos_profiles[0] for name, topic in topics.items()}
@@ -77,9 +75,8 @@ def test_a_recording_holds_all_that_was_sent(start, python, until_printed, tmp_p
         assert (offered["/unsure"].reliability.name, offered["/sure"].reliability.name) == ("BEST_EFFORT", "RELIABLE")
         assert topics["/sure"].digest == message_definition("sensor_msgs/msg/JointState")[1] != ""
         for name in ("/sure", "/unsure"):
-            store.register(get_types_from_msg(topics[name].msgdef.data, topics[name].msgtype))
             found = list(reader.messages([topics[name]]))
-            joints = [store.deserialize_cdr(data, topics[name].msgtype) for _, _, data in found]
+            joints = [reader.deserialize(data, topics[name].msgtype) for _, _, data in found]
             assert [message.position[0] for message in joints] == list(range(300))
             for (_, received, _), message in zip(found, joints, strict=True):
                 sent = message.header.stamp.sec * 1_000_000_000 + message.header.stamp.nanosec

@@ -4,45 +4,26 @@ from __future__ import annotations
 
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-import numpy as np
 import pytest
-from training_processes import TINY
+from training_processes import TINY, write_tiny_data
 
 from fcnet_core.learning.config import TrainConfig
-from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
-from fcnet_core.robot import load_robot
-
-
-def write_tiny_data(folder: Path, robot: str = "aliengo", shards: int = 2) -> Path:
-    """Targets that depend on the present and the past observation; episodes begin at steps 0, 50 and 100 of 120."""
-    writer = DatasetWriter(folder, velocity_manifest(load_robot(robot), 50.0, {"expert": "made up"}))
-    mixing = np.random.default_rng(7).normal(size=(70, 12)) * 0.1
-    first = np.zeros((6, 120), dtype=bool)
-    first[:, ::50] = True
-    for index in range(shards):
-        observation = np.random.default_rng(index).normal(size=(6, 120, 70))
-        observation[..., 4:] = 0.0
-        past = np.roll(observation, 2, axis=1)
-        past[:, :2] = 0.0
-        action = load_robot(robot).stand_pose + (observation + past) @ mixing
-        writer.write_shard(index, {"seed": index}, observation=observation, action=action, first=first)
-    return folder
 
 
 @pytest.fixture
 def limit() -> Iterator[Callable[[int, int], None]]:
     """A function that sets a limit of this process, such as RLIMIT_FSIZE, until the end of the test."""
-    before: dict[int, tuple[int, int]] = {}
+    with ExitStack() as stack:
 
-    def set_limit(kind: int, value: int) -> None:
-        before[kind] = resource.getrlimit(kind)
-        resource.setrlimit(kind, (value, before[kind][1]))
+        def set_limit(kind: int, value: int) -> None:
+            before = resource.getrlimit(kind)
+            stack.callback(resource.setrlimit, kind, before)
+            resource.setrlimit(kind, (value, before[1]))
 
-    yield set_limit
-    for kind, limits in before.items():
-        resource.setrlimit(kind, limits)
+        yield set_limit
 
 
 @pytest.fixture

@@ -22,14 +22,9 @@ RECIPE = velocity_manifest(load_robot("aliengo"), 50.0, {"expert": "trot"})
 
 
 def arrays(seed: int, sequences: int = 3, steps: int = 20) -> dict[str, Any]:
-    rng = np.random.default_rng(seed)
-    first = np.zeros((sequences, steps), dtype=bool)
-    first[:, 0] = True
-    return {
-        "observation": rng.normal(size=(sequences, steps, 70)).astype(np.float32),
-        "action": rng.normal(size=(sequences, steps, 12)).astype(np.float32),
-        "first": first,
-    }
+    rng, lead = np.random.default_rng(seed), (sequences, steps)
+    seen = {name: rng.normal(size=(*lead, size)).astype("f4") for name, size in (("observation", 70), ("action", 12))}
+    return seen | {"first": np.broadcast_to(np.arange(steps) == 0, lead)}
 
 
 @pytest.fixture
@@ -87,23 +82,21 @@ def test_a_shard_that_is_damaged_while_it_is_in_use_is_named(folder: Path) -> No
         file.read(2, 15, into)
 
 
-def test_a_shard_that_does_not_fit_is_refused_whole(folder: Path) -> None:
-    writer = DatasetWriter(folder, RECIPE)
-    wrong = arrays(2)
-    with pytest.raises(FcnetError, match="does not fit"):
-        writer.write_shard(2, **{**wrong, "action": wrong["action"][:, 1:]}, job={})
-    wrong["action"][0, 3, 4] = np.nan
-    with pytest.raises(FcnetError, match="not finite"):
-        writer.write_shard(2, **wrong, job={})
-    assert len(Dataset(folder).shards) == 2
-
-
-def test_neither_a_finished_shard_nor_data_of_another_recipe_are_touched(folder: Path) -> None:
-    with pytest.raises(FcnetError, match="already exists"):
-        DatasetWriter(folder, RECIPE).write_shard(0, **arrays(9), job={})
+def test_arrays_that_do_not_fit_a_finished_shard_and_another_recipe_are_refused_whole(folder: Path) -> None:
+    writer, content = DatasetWriter(folder, RECIPE), arrays(2)
+    with_nan = np.where(content["action"] == content["action"].max(), np.nan, content["action"])
+    for index, action, named in (
+        (2, content["action"][:, 1:], "does not fit"),
+        (2, with_nan, "not finite"),
+        (0, content["action"], "already exists"),
+    ):
+        with pytest.raises(FcnetError, match=named):
+            writer.write_shard(index, **{**content, "action": action}, job={})
     with pytest.raises(FcnetError, match="another robot, expert"):
         DatasetWriter(folder, velocity_manifest(load_robot("a1"), 50.0, {"expert": "none"}))
-    np.testing.assert_array_equal(Dataset(folder).shards[0].action, arrays(0)["action"])
+    data = Dataset(folder)
+    np.testing.assert_array_equal(data.shards[0].action, arrays(0)["action"])
+    assert len(data.shards) == 2
 
 
 def test_a_full_disk_leaves_earlier_shards_intact(folder: Path, limit: Callable[[int, int], None]) -> None:
@@ -142,19 +135,18 @@ def test_folders_that_are_no_data_or_do_not_belong_together_are_named(folder: Pa
             Dataset(folders)
 
 
-@pytest.mark.parametrize("name", ["observation.npy", "action.npy", "first.npy", "job.json"])
-def test_a_truncated_file_is_named(folder: Path, name: str) -> None:
-    path = folder / "shard-00001" / name
-    path.write_bytes(path.read_bytes()[:-3])
-    with pytest.raises(FcnetError, match="shard-00001"):
-        Dataset(folder)
+SHARD = [
+    (f"shard-00001/{name}", None, "shard-00001") for name in ("observation.npy", "action.npy", "first.npy", "job.json")
+]
+CONTENTS = [("{", "manifest"), ('{"format_version": 99}', "99"), ("[]", "manifest")]
 
 
-@pytest.mark.parametrize(
-    ("content", "named"), [("{", "manifest"), ('{"format_version": 99}', "99"), ("[]", "manifest")]
-)
-def test_a_manifest_that_cannot_be_used_is_named(folder: Path, content: str, named: str) -> None:
-    (folder / "manifest.json").write_text(content)
+@pytest.mark.parametrize(("name", "content", "named"), [*SHARD, *(("manifest.json", *one) for one in CONTENTS)])
+def test_a_truncated_file_and_a_manifest_that_cannot_be_used_are_named(
+    folder: Path, name: str, content: str | None, named: str
+) -> None:
+    path = folder / name
+    path.write_bytes(path.read_bytes()[:-3] if content is None else content.encode())
     with pytest.raises(FcnetError, match=named):
         Dataset(folder)
 

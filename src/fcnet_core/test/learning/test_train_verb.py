@@ -44,11 +44,9 @@ def train(*arguments: str) -> int:
     return verb.run(parser.parse_args(["--config", "config.yaml", *arguments]))
 
 
-def change_settings(**changes: Any) -> dict[str, Any]:
-    """Change config.yaml and return its settings."""
+def change_settings(**changes: Any) -> None:
     settings = yaml.safe_load(Path("config.yaml").read_text()) | changes
     Path("config.yaml").write_text(yaml.safe_dump(settings))
-    return settings
 
 
 def last(number: int = 1) -> PolicyModel:
@@ -129,36 +127,17 @@ def test_resume_without_a_name_continues_the_newest_unfinished_run_of_the_robot_
     assert states == ["interrupted", "finished", "finished"]
 
 
-SMALL = {  # policy type, its sizes, further settings, and its memory as `fcnet info` shows it
-    "retnet": (
-        "retnet",
-        {"layers": 2, "hidden": 16, "value_width": 32, "heads": 2, "ffn_width": 24, "window": 24},
-        {"window_policy": "reset_every_n"},
-        "unlimited",
-    ),
-    "starformer": (
-        "starformer",
-        {"connection": "fusion", "layers": 2, "hidden": 32, "window": 8},
-        {"crop": 8, "steps": 100},
-        "7 steps (0.14 s)",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_every_policy_type_is_trained_shown_and_exported(
-    name: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    kind, sizes, changes, memory = SMALL[name]
-    settings = change_settings(policy_type=kind, config=sizes, **changes)
+def test_another_policy_type_is_trained_shown_and_exported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sizes = {"connection": "fusion", "layers": 2, "hidden": 32, "window": 8}
+    change_settings(policy_type="starformer", config=sizes, crop=8, steps=100, window_policy="reset_every_n")
     assert train("--data", "data", "--json", "-") == 0
     losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
     assert losses[-1] < 0.8 * losses[0]
-    run = f"runs/aliengo-{kind}-1"
+    run = "runs/aliengo-starformer-1"
     assert main(["info", run]) == 0
     printed = capsys.readouterr().out
-    assert f"{kind}: observation 70, action 12" in printed and memory in printed
-    assert settings.get("window_policy", "sliding") in printed
+    for fact in ("starformer: observation 70, action 12", "7 steps (0.14 s)", "reset_every_n"):
+        assert fact in printed
     assert main(["info", run, "--json", "-"]) == 0
     assert json.loads(capsys.readouterr().out)["card"]["shape"].items() >= sizes.items()
     assert main(["export", run, "--onnx", "policy.onnx", "--json", "-"]) == 0

@@ -1,4 +1,4 @@
-"""Settings of a tiny training run, the comparison of its results, and its processes with torchrun's environment.
+"""Settings and data of a tiny training run, the comparison of its results, and its processes as torchrun starts them.
 
 PyTorch is imported once for all processes.
 """
@@ -10,13 +10,16 @@ import os
 import runpy
 import socket
 import sys
+from collections.abc import Sequence
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.model_file import load_model
+from fcnet_core.robot import load_robot
 
 TINY: dict[str, Any] = {  # a run that takes a fraction of a second
     "config": {"layers": 1, "modes": 4, "hidden": 16, "decoder_hidden": 16, "window": 8},
@@ -32,6 +35,22 @@ TINY: dict[str, Any] = {  # a run that takes a fraction of a second
 }
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["fcnet_core.learning.imitation", "torch._dynamo", "torch.utils.tensorboard"])
+
+
+def write_tiny_data(folder: Path, seeds: Sequence[int] = (0, 1)) -> Path:
+    """Targets that depend on the present and the past observation; episodes begin at steps 0, 50 and 100 of 120."""
+    robot = load_robot("aliengo")
+    writer = DatasetWriter(folder, velocity_manifest(robot, 50.0, {"expert": "made up"}))
+    mixing = np.random.default_rng(7).normal(size=(70, 12)) * 0.1
+    first = np.broadcast_to(np.arange(120) % 50 == 0, (6, 120))
+    for seed in seeds:
+        observation = np.random.default_rng(seed).normal(size=(6, 120, 70))
+        observation[..., 4:] = 0.0
+        past = np.roll(observation, 2, axis=1)
+        past[:, :2] = 0.0
+        action = robot.stand_pose + (observation + past) @ mixing
+        writer.add({"seed": seed}, observation=observation, action=action, first=first)
+    return folder
 
 
 def assert_same_policy(one: Path, two: Path) -> None:
