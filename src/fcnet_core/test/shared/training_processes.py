@@ -49,7 +49,7 @@ def write_tiny_data(folder: Path, seeds: Sequence[int] = (0, 1)) -> Path:
         past = np.roll(observation, 2, axis=1)
         past[:, :2] = 0.0
         action = robot.stand_pose + (observation + past) @ mixing
-        writer.add({"seed": seed}, observation=observation, action=action, first=first)
+        writer.write_shard(seed, {"seed": seed}, observation=observation, action=action, first=first)
     return folder
 
 
