@@ -15,8 +15,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fcnet_core.bench.table import ResultTable
-from fcnet_core.bench.timing import Pace
+from fcnet_core.bench import Pace, ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, check_writable, option, write_whole
 from fcnet_core.learning.dataset import Dataset

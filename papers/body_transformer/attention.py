@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fcnet_core.arrays import Array, Floats, Single
-from fcnet_core.bench.table import ResultTable
+from fcnet_core.bench import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, option
 from fcnet_core.learning.dataset import Dataset

@@ -29,7 +29,7 @@ import torch
 from msgspec import Meta, Struct
 from stable_baselines3.common.logger import Logger
 
-from fcnet_core.bench.table import ResultTable
+from fcnet_core.bench import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, NotNegative, Positive, Seed, option, read_settings, write_whole
 from fcnet_core.learning.config import Precision

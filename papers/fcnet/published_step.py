@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import gelu, layer_norm, linear
 
 from fcnet_core.arrays import Single
-from fcnet_core.bench.steps import forms, time_forms
+from fcnet_core.bench import forms, time_forms
 from fcnet_core.files import Positive, option
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policies.fcnet.spectral import inverse_dft_last, phase_table

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from fcnet_core.arrays import Array
-from fcnet_core.bench.table import ResultTable
+from fcnet_core.bench import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, option
 from fcnet_core.learning.spectrum import energy_over_modes

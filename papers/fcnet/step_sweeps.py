@@ -13,9 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fcnet_core.bench.steps import Form, observations, stepping
-from fcnet_core.bench.table import ResultTable
-from fcnet_core.bench.timing import Pace, Timing, interleave
+from fcnet_core.bench import Form, Pace, ResultTable, Timing, interleave, observations, stepping
 from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies import PolicyConfig

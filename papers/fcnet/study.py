@@ -32,8 +32,7 @@ import msgspec
 from msgspec import Struct
 from tqdm import tqdm
 
-from fcnet_core.bench.steps import observations, stepping
-from fcnet_core.bench.timing import Pace, interleave
+from fcnet_core.bench import Pace, interleave, observations, stepping
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import with_settings

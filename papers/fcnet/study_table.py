@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fcnet_core.bench.table import ResultTable
+from fcnet_core.bench import ResultTable
 from papers.fcnet.study_jobs import Trained
 from papers.fcnet.study_settings import Plan
 from papers.shared import mean_and_range

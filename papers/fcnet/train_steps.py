@@ -13,8 +13,7 @@ from collections.abc import Mapping
 import torch
 from torch import nn
 
-from fcnet_core.bench.table import ResultTable
-from fcnet_core.bench.timing import Call, Pace, Timing, interleave
+from fcnet_core.bench import Call, Pace, ResultTable, Timing, interleave
 from fcnet_core.learning.config import example_config
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.fcnet.network import FourierControllerNetwork

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 
-from fcnet_core.bench.timing import Pace
+from fcnet_core.bench import Pace
 from fcnet_core.learning.config import example_config
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.model_file import load_model

@@ -44,15 +44,7 @@ __all__ = [
 # Version of all packages of the suite: `python tools/check_packages.py --write` copies it to package.xml and setup.cfg.
 __version__ = "0.2.0"
 
-_HOME = {
-    "errors": ("FcnetError", "NonFiniteObservation", "RefusedCommandError"),
-    "model_file": ("PolicyCard", "PolicyModel", "load_model", "save_model"),
-    "observation": ("PolicyInterface",),
-    "policies": ("PolicyConfig", "PolicyType"),
-    "policies.network": ("PolicyNetwork", "load_network"),
-    "policy": ("LoadedPolicy", "Policy", "RuntimeName", "load_policy"),
-    "robot": ("Robot", "load_robot"),
-}
+_MODULES = ("errors", "robot", "observation", "policies", "model_file", "policy", "policies.network")
 
 
 def counted(number: int, noun: str) -> str:
@@ -63,9 +55,10 @@ def counted(number: int, noun: str) -> str:
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    for module, names in _HOME.items():
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
+    modules = (import_module(f"{__name__}.{module}") for module in _MODULES if name in __all__)
+    for module in modules:
+        if name in vars(module):
+            return vars(module)[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -122,69 +122,44 @@ def card_to_json(card: PolicyCard) -> str:
 
 
 def stored_card(card: PolicyCard) -> str:
-    """Return the card as JSON as a file has it: without an interface if it is of format 1, which can express it."""
-    if card.format_version == 1:
-        flat = _flat(card)
-        with suppress(ValueError):
-            if _interface_of(dict(flat), card.config) == card.interface:
-                return json.dumps(flat, sort_keys=True)
-    return card_to_json(card)
+    """Return the card as JSON as a file has it, in format 1 without an interface, if that format can express it.
 
-
-def _flat(card: PolicyCard) -> dict[str, Any]:
-    """Return the entries of a card of format 1, which has the facts of the interface and no terms. Fingerprints are
-    hashes of this text.
+    Format 1 has the facts of the interface and no terms. Fingerprints are hashes of this text.
     """
+    if card.format_version != 1:
+        return card_to_json(card)
     at, commands = card.interface, card.interface.commands
-    facts: dict[str, Any] = {
-        "robot": at.name,
-        "joint_names": at.joints,
-        "control_rate": at.rate,
-        **{name: getattr(at, name) or () for name in ("kp", "kd", "default_pose")},
-        "gait": msgspec.to_builtins(commands.gait) or {},
-        "command_ranges": msgspec.to_builtins(commands.ranges),
-    }
-    if commands.envelope:
-        facts["envelope"] = msgspec.to_builtins(commands.envelope)
     entries: dict[str, Any] = msgspec.to_builtins(card)
     del entries["interface"]
-    return entries | facts
+    entries |= {"robot": at.name, "joint_names": at.joints, "control_rate": at.rate}
+    entries |= {name: getattr(at, name) or () for name in ("kp", "kd", "default_pose")}
+    entries["gait"] = msgspec.to_builtins(commands.gait) or {}
+    entries["command_ranges"] = msgspec.to_builtins(commands.ranges)
+    if commands.envelope:
+        entries["envelope"] = msgspec.to_builtins(commands.envelope)
+    with suppress(ValueError):
+        if _interface_of(dict(entries), card.config) == at:
+            return json.dumps(entries, sort_keys=True)
+    return card_to_json(card)
 
 
 def _interface_of(entries: dict[str, Any], config: PolicyConfig) -> PolicyInterface:
     """Take the facts of the interface from the entries of a card of format 1. A robot's policy tracks velocities."""
     name, rate, joints = (entries.pop(entry) for entry in ("robot", "control_rate", "joint_names"))
-    given = {entry: entries.pop(entry, None) for entry in ("kp", "kd", "default_pose", "gait", "envelope")}
-    ranges = entries.pop("command_ranges", {})
+    facts = {entry: entries.pop(entry, None) for entry in ("kp", "kd", "default_pose")}
+    commands = {entry: entries.pop(entry, None) for entry in ("gait", "envelope")}
+    commands["ranges"] = entries.pop("command_ranges", {})
     if not joints:
         return vector_interface(config.observation_spec, config.action, rate, name)
-    gait, envelope = given.pop("gait"), given.pop("envelope")
-    facts = {
-        **given,
+    facts |= {
         "rate": rate,
         "robot": name,
         "joints": joints,
         "inputs": {"observation": {"terms": [{"term": "preset", "name": "fcnet_70"}]}},
         "action": {"kind": "joint_position", "offset": 0.0},
-        "commands": {"ranges": ranges, "gait": gait, "envelope": envelope},
+        "commands": commands,
     }
     return fitting(converted(facts, PolicyInterface), config)
-
-
-def card_from_json(text: str) -> PolicyCard:
-    """Read a card from JSON. Raises ValueError with a clause about the mistake."""
-    if len(text) > LARGEST_CARD:
-        raise ValueError(f"it has {len(text)} characters, at most {LARGEST_CARD} are read")
-    try:
-        entries = json.loads(text)
-        if (version := entries["format_version"]) not in FORMAT_VERSIONS:
-            raise ValueError(f"format version {version}, this fcnet reads versions 1 and 2; update fcnet")
-        entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
-        if "interface" not in entries:
-            entries["interface"] = _interface_of(entries, entries["shape"])
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"lacks or misplaces {error}") from error
-    return converted(entries, PolicyCard)
 
 
 def brief(values: npt.ArrayLike) -> str:
@@ -259,7 +234,7 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
         )
     found = {key: (TYPES.get(array.dtype, str(array.dtype)), array.shape) for key, array in model.tensors.items()}
     _check_shapes(found, model.card, name)
-    _check_values(model.tensors, model.card, name)
+    _check_values(model, name)
     tensors: dict[str, npt.NDArray[Any]] = {name: np.ascontiguousarray(array) for name, array in model.tensors.items()}
     if model.step:
         tensors[STEP] = np.frombuffer(model.step, np.uint8)
@@ -277,28 +252,22 @@ def shipped_names() -> list[str]:
     return sorted(path.stem for path in MODEL_FOLDER.glob("*.safetensors"))
 
 
-def find_model(source: str | Path) -> Path | None:
-    """Return the .safetensors file at that path, the best one of a training run's folder, the shipped one of that name,
-    or the download of `hf://owner/name` (hub.py). None if there is no such file.
+def model_path(source: str | Path) -> Path:
+    """Return the file at that path, the best one of a training run's folder, the shipped one of that name, or the
+    download of `hf://owner/name` (hub.py). Raises FcnetError if there is none.
     """
+    path = Path(source)
     if is_hub(source):
         return hub_model(source)
-    path = Path(source)
     if path.is_file():
-        return path if path.suffix == ".safetensors" else None
-    if path.is_dir():
-        return next((path / name for name in RUN_POLICIES if (path / name).is_file()), None)
-    return shipped_model(str(source)) if str(source) in shipped_names() else None
-
-
-def model_path(source: str | Path) -> Path:
-    """Return the file as find_model does, or a file with any other name. Raises FcnetError if there is none."""
-    if path := find_model(source):
         return path
-    if Path(source).is_file():
-        return Path(source)
-    if Path(source).is_dir():
+    for name in RUN_POLICIES:
+        if (path / name).is_file():
+            return path / name
+    if path.is_dir():
         raise FcnetError(f"{source} has no policy; give a policy file or the folder of a run that has saved one")
+    if str(source) in shipped_names():
+        return shipped_model(str(source))
     raise FcnetError(
         f"there is no model file {source}; check the path, train a policy with `fcnet train`, or name a shipped one: "
         f"{', '.join(shipped_names())}"
@@ -327,9 +296,10 @@ def load_model(source: str | Path) -> PolicyModel:
             tensors = {key: file.get_tensor(key) for key in shapes}
     except (safetensors.SafetensorError, OSError) as error:
         raise FcnetError(f"{name} is damaged or not a model ({error}); copy or train it again") from error
-    _check_values(tensors, card, name)
-    scales = {entry: tensors.pop(entry) for entry in _scale_shapes(card)}
-    return PolicyModel(card, weights=tensors, scales=scales, step=step)
+    scales = {entry: tensors.pop(entry) for entry in scale_shapes(card.config.observation_spec, card.config.action)}
+    model = PolicyModel(card, weights=tensors, scales=scales, step=step)
+    _check_values(model, name)
+    return model
 
 
 def check_robot(model: PolicyModel, robot: Robot, provides: Iterable[str] = ROBOT_SIGNALS) -> None:
@@ -358,15 +328,21 @@ def check_robot(model: PolicyModel, robot: Robot, provides: Iterable[str] = ROBO
             )
 
 
-def _scale_shapes(card: PolicyCard) -> dict[str, tuple[int, ...]]:
-    return scale_shapes(card.config.observation_spec, card.config.action)
-
-
 def _card(text: str | None, name: str) -> PolicyCard:
     if text is None:
         raise FcnetError(f"{name} has no fcnet card; use a file that `fcnet train` wrote")
     try:
-        return card_from_json(text)
+        if len(text) > LARGEST_CARD:
+            raise ValueError(f"it has {len(text)} characters, at most {LARGEST_CARD} are read")
+        entries = json.loads(text)
+        if (version := entries["format_version"]) not in FORMAT_VERSIONS:
+            raise ValueError(f"format version {version}, this fcnet reads versions 1 and 2; update fcnet")
+        entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
+        if "interface" not in entries:
+            entries["interface"] = _interface_of(entries, entries["shape"])
+        return converted(entries, PolicyCard)
+    except (KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FcnetError(f"{name} has a card that lacks or misplaces {error}") from error
     except ValueError as error:
         raise FcnetError(f"{name} has a card that cannot be used: {error}") from error
 
@@ -386,7 +362,7 @@ def _step(file: Any, found: tuple[str, tuple[int, ...]] | None, card: PolicyCard
 
 def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: PolicyCard, name: str) -> None:
     """Compare arrays with the card. found: type (safetensors name) and shape of each array."""
-    scales = _scale_shapes(card)
+    scales = scale_shapes(card.config.observation_spec, card.config.action)
     expected = card.config.weight_shapes() | scales
     if odd := sorted(set(expected) ^ set(found)):
         raise FcnetError(f"{name} lacks or has an unknown array {odd[0]}; train it again")
@@ -400,10 +376,10 @@ def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: Policy
             )
 
 
-def _check_values(tensors: Mapping[str, Floats], card: PolicyCard, name: str) -> None:
-    for entry, tensor in tensors.items():
+def _check_values(model: PolicyModel, name: str) -> None:
+    for entry, tensor in model.tensors.items():
         if not np.isfinite(tensor).all():
             raise FcnetError(f"{name} has values that are not finite in {entry}; train it again")
-    for entry in _scale_shapes(card):
-        if entry.endswith("_std") and not (tensors[entry] > 0).all():
+    for entry, scale in model.scales.items():
+        if entry.endswith("_std") and not (scale > 0).all():
             raise FcnetError(f"{name} has an {entry} that is not positive; train it again")

@@ -6,7 +6,7 @@ import copy
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast, get_args
+from typing import Any, Literal, Protocol, cast, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,6 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.observation import finite_observation
 from fcnet_core.policies import policy_type
-from fcnet_core.policies.normalisation import Units
-
-if TYPE_CHECKING:
-    from fcnet_core.policies.compiled_layers import CompiledStep
 
 RuntimeName = Literal["auto", "numba", "onnx"]
 AnyObservation = npt.ArrayLike | Mapping[str, npt.ArrayLike]  # one array, or arrays by name
@@ -43,9 +39,7 @@ class Policy(Protocol):
 
 
 class Runtime(Policy, Protocol):
-    """One step of an architecture, with its memory. LoadedPolicy checks observations before, except that a
-    CompiledRuntime itself checks whether one vector is finite.
-    """
+    """One step of an architecture, with its memory; LoadedPolicy checks observations before."""
 
     @property
     def state(self) -> PolicyState:
@@ -61,66 +55,6 @@ class Runtime(Policy, Protocol):
         """Return a runtime with the same weights and a copy of the memory."""
 
 
-class CompiledRuntime:
-    """Runtime in compiled code without the GIL, for a policy with one input vector: one robot, or a loop over `batch`.
-
-    `memory`: named tuple of arrays (B, ...). The compiled function of observations (B, observation), actions (B,
-    action), an output, numbers of steps since the reset (B,), which it increases, and StepData returns False if an
-    observation is not finite; memories of this robot and of later ones are then unchanged. The constructor compiles it;
-    that takes some seconds the first time on a machine and is cached.
-    """
-
-    def __init__(self, model: PolicyModel, compiled: CompiledStep, batch: int | None = None) -> None:
-        from numba import typeof
-
-        from fcnet_core.policies.compiled_layers import StepData
-
-        config, robots = model.card.config, batch or 1
-        units = Units(**model.scales, clip=np.float32(model.card.observation_clip))
-        self._parts = (units, compiled.weights, compiled.memory, compiled.scratch)
-        self._data: Any = StepData(*self._parts)
-        self._single, self._shape = batch is None, (robots, config.action)
-        self._counts = np.zeros(robots, dtype=np.int64)
-        observation = np.zeros((robots, config.observation), dtype=np.float32)
-        arguments = (observation, np.zeros(self._shape, SINGLE), self._counts, self._data)
-        # Compiled for these types only: looking up the types in every call takes 2 us.
-        self._step = compiled.steps.compile(tuple(map(typeof, arguments)))
-        self.step(observation[0] if self._single else observation)
-        self.reset()
-
-    @property
-    def state(self) -> PolicyState:
-        return {**self._parts[2]._asdict(), "steps": self._counts}
-
-    def restore(self, state: PolicyState) -> None:
-        for name, array in self.state.items():
-            array[...] = state[name]
-
-    def copy(self) -> CompiledRuntime:
-        from fcnet_core.policies.compiled_layers import StepData
-
-        other = copy.copy(self)
-        units, weights, memory, scratch = self._parts
-        other._parts = (units, weights, *copy.deepcopy((memory, scratch)))
-        other._counts, other._data = self._counts.copy(), StepData(*other._parts)
-        return other
-
-    def reset(self, mask: Mask | None = None) -> None:
-        robots = slice(None) if mask is None else mask
-        for array in self.state.values():
-            array[robots] = 0
-
-    def step(self, observation: Single) -> Single:
-        action = np.empty(self._shape, SINGLE)
-        seen = observation[None] if self._single else observation
-        if not self._step(seen, action, self._counts, self._data):
-            finite_observation(observation, observation.shape)  # raises
-        return action[0] if self._single else action
-
-    def sequence(self, observations: Single) -> Single:
-        return np.stack([self.step(observation) for observation in observations])
-
-
 class LoadedPolicy:
     """Policy of a model, for one robot, or for `batch` robots with a leading axis.
 
@@ -129,7 +63,7 @@ class LoadedPolicy:
     (12,)
     """
 
-    def __init__(self, model: PolicyModel, runtime: Runtime, batch: int | None = None) -> None:
+    def __init__(self, model: PolicyModel, runtime: Runtime, batch: int | None, compiled: bool) -> None:
         self.model = model
         self.batch = batch
         self.runtime = runtime
@@ -139,7 +73,7 @@ class LoadedPolicy:
         self._inputs = {name: ((*leading, *array.shape), np.dtype(array.dtype)) for name, array in spec.items()}
         # Shape of observations that go straight to the compiled step. None if steps may need a reset first, because a
         # step that fails must not reset.
-        compiled = isinstance(runtime, CompiledRuntime) and self._interval is None and batch is None
+        compiled = compiled and self._interval is None and batch is None
         self._shape = (model.card.config.observation,) if compiled else None
         self._steps = np.zeros(leading, dtype=np.int64)  # since the reset of each robot
 
@@ -255,8 +189,7 @@ def load_policy(
     if importlib.util.find_spec(LIBRARIES[runtime]) is None:
         raise FcnetError(f"runtime {runtime!r} needs {LIBRARIES[runtime]}; install it or choose another runtime")
     if runtime == "numba":
-        compiled = kind.part(kind.numba)(model, batch or 1)
-        return LoadedPolicy(model, CompiledRuntime(model, compiled, batch), batch)
+        return LoadedPolicy(model, kind.part(kind.numba)(model, batch), batch, compiled=True)
     if not model.step:
         raise FcnetError(
             f"the policy of {model.card.policy_type} is in format 1, which has no exported step; on a computer with"
@@ -264,4 +197,4 @@ def load_policy(
         )
     from fcnet_core.policies.exported_step import ExportedStep
 
-    return LoadedPolicy(model, ExportedStep(model, batch), batch)
+    return LoadedPolicy(model, ExportedStep(model, batch), batch, compiled=False)

@@ -16,10 +16,11 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel, save_model
 from fcnet_core.observation import vector_interface
 from fcnet_core.policies import PolicyConfig, PolicyType
+from fcnet_core.policies.compiled_layers import CompiledRuntime
 from fcnet_core.policies.export import _exported, exported_step
 from fcnet_core.policies.exported_step import ExportedStep
 from fcnet_core.policies.network import PolicyNetwork
-from fcnet_core.policy import CompiledRuntime, load_policy
+from fcnet_core.policy import load_policy
 
 TORCH_FREE = """
 import sys

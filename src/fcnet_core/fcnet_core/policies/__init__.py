@@ -92,6 +92,16 @@ def weights_and_biases(shapes: Shapes) -> Shapes:
     return {name: shape for pair in pairs for name, shape in pair.items()}
 
 
+def block_shapes(prefix: str, width: int, inner: int) -> Shapes:
+    """Return the shapes of an attention.Block as weights_and_biases takes them; linear weights are (outputs, inputs).
+
+    The outputs of qkv are queries, keys and values of `width` channels each, sorted by head.
+    """
+    shapes: Shapes = {"qkv": (3 * width, width), "project": (width, width), "norm1": (width,), "norm2": (width,)}
+    shapes |= {"expand": (inner, width), "contract": (width, inner)}
+    return {prefix + name: shape for name, shape in shapes.items()}
+
+
 def check_heads(heads: int, width: int, name: str = "hidden") -> None:
     """Raise ValueError unless the heads divide the channels of the size called `name`."""
     if width % heads:
@@ -103,7 +113,7 @@ class PolicyType:
     """The parts of one architecture, each as "module:attribute". policies/mlp is a short example.
 
     network: network.PolicyNetwork of a config, a torch module; its step is exported to ONNX.
-    numba: returns compiled_layers.CompiledStep of a PolicyModel and a number of robots; optional.
+    numba: returns the compiled_layers.CompiledRuntime of a PolicyModel and `batch`, as in load_policy; optional.
     exports_sequences: also export `forward`, for sequences of at least `window` steps, which makes replays fast.
     """
 

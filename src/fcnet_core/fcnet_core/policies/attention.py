@@ -1,8 +1,22 @@
-"""Attention among few tokens in PyTorch: the nodes of a body, or a short window."""
+"""What Transformers share in PyTorch: the layers of a block, and attention among few tokens."""
 
 from __future__ import annotations
 
-from torch import Tensor
+from torch import Tensor, nn
+
+
+class Block(nn.Module):
+    """The layers of attention and of a perceptron on tokens (..., width), which a subclass connects."""
+
+    def __init__(self, width: int, heads: int, inner: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.project = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.expand = nn.Linear(width, inner)
+        self.contract = nn.Linear(inner, width)
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:

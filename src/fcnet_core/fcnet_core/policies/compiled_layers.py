@@ -1,4 +1,5 @@
-"""Layers compiled with numba, for vectors of one robot, without Python objects and without the GIL.
+"""Steps compiled with numba: layers for vectors of one robot, without Python objects and without the GIL, and the
+runtime of a step made of them.
 
 Reading weights takes most of a step's time. They are read once, in memory order; half precision halves that time and
 becomes float32 in registers. Sums may be reordered, but NaN and infinity keep their meaning.
@@ -6,21 +7,24 @@ becomes float32 in registers. Sums may be reordered, but NaN and infinity keep t
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit, types
+from llvmlite import ir
+from numba import njit, typeof, types
 from numba.experimental import structref
 from numba.extending import intrinsic
 
-from fcnet_core.arrays import Floats, Single
+from fcnet_core.arrays import Floats, Mask, Single
+from fcnet_core.model_file import PolicyModel
+from fcnet_core.observation import finite_observation
 from fcnet_core.policies.normalisation import Units
-from fcnet_core.policies.simd import LANES, entry, fetch, load, spread, store, whole
 
 EPSILON = np.float32(1e-5)  # of layer_norm, as torch's default
 
@@ -30,10 +34,12 @@ EPSILON = np.float32(1e-5)  # of layer_norm, as torch's default
 # exact value, the same as an exact formula that is rounded to float32 at every operation. scipy's erf takes 4 times
 # as long and cannot be called from compiled code without the GIL.
 LIMIT = np.float32(5.4)
-P0, P1, P2 = np.float32(3.9894205e-01), np.float32(3.4492053e-02), np.float32(4.7223987e-03)
-P3, P4, P5 = np.float32(1.7626610e-04), np.float32(6.4904007e-06), np.float32(2.2776980e-08)
-Q0, Q1, Q2 = np.float32(1.0), np.float32(2.5312305e-01), np.float32(2.9027889e-02)
-Q3, Q4, Q5 = np.float32(1.9254906e-03), np.float32(7.6510310e-05), np.float32(1.2086646e-06)
+P0, P1, P2, P3, P4, P5 = map(
+    np.float32, (3.9894205e-01, 3.4492053e-02, 4.7223987e-03, 1.7626610e-04, 6.4904007e-06, 2.2776980e-08)
+)
+Q0, Q1, Q2, Q3, Q4, Q5 = map(
+    np.float32, (1.0, 2.5312305e-01, 2.9027889e-02, 1.9254906e-03, 7.6510310e-05, 1.2086646e-06)
+)
 # gelu_tanh(x) = x / 2 (1 + tanh(TANH_SCALE (x + TANH_CUBE x^3)))
 TANH_SCALE, TANH_CUBE = np.float32(math.sqrt(2 / math.pi)), np.float32(0.044715)
 Counts = npt.NDArray[np.int64]
@@ -41,11 +47,8 @@ ZERO, HALF, ONE = np.float32(0), np.float32(0.5), np.float32(1)
 EXP_LIMIT, LOG2_E, LN_2 = np.float32(87), np.float32(1.4426950408889634), np.float32(0.6931471805599453)
 E0, E1, E2 = np.float32(5.0000001201e-1), np.float32(1.6666665459e-1), np.float32(4.1665795894e-2)
 E3, E4, E5 = np.float32(8.3334519073e-3), np.float32(1.3981999507e-3), np.float32(1.9875691500e-4)
-PANEL = 8 * LANES  # rows of a matrix that are multiplied together
-AHEAD = 2048  # [bytes] from the multiplied entry to the prefetched one
-SOURCES = hashlib.sha256(
-    b"".join(Path(__file__).with_name(f"{name}.py").read_bytes() for name in ("compiled_layers", "simd"))
-)
+CACHE_LINE = 64  # [bytes]
+SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 COMPILE: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
@@ -76,12 +79,12 @@ class StepDataType(types.StructRef):
     """The type of StepData in compiled code.
 
     numba caches a compiled step by its argument types until the file of the step changes, even if the functions that it
-    calls have changed. The digest of their sources is part of this type, so such a step is compiled again.
+    calls have changed. The digest of this file is part of this type, so such a step is compiled again.
     """
 
     def __init__(self, fields: Any) -> None:
         super().__init__(fields)
-        self.name += SOURCES.hexdigest()
+        self.name += SOURCE
 
 
 class StepData(structref.StructRefProxy):
@@ -94,72 +97,55 @@ class StepData(structref.StructRefProxy):
 structref.define_proxy(StepData, StepDataType, ["units", "weights", "memory", "scratch"])
 
 
-class CompiledStep(NamedTuple):
-    """The parts of a policy.CompiledRuntime. memory: arrays (B, ...) of B robots, zero after a reset."""
-
-    steps: Any
-    weights: Any
-    memory: Any
-    scratch: Any
-
-
 def stored(weight: Floats, half: bool) -> npt.NDArray[Any]:
-    """Return matrices (..., outputs, inputs) in the order of `multiply`, each in one piece.
-
-    Rows are in groups of PANEL, then of LANES; a group is column by column. float32, or float16 as integers of its
-    bits, because numba has no float16.
+    """Return matrices (..., outputs, inputs) as (..., inputs, outputs), float32, or float16 as integers of its bits,
+    because numba has no float16.
     """
-    *leading, outputs, inputs = weight.shape
-    rows = np.zeros((*leading, whole(outputs), inputs), dtype=np.float16 if half else np.float32)
-    rows[..., :outputs, :] = weight
-    broad = outputs - outputs % PANEL
-    starts = [*range(0, broad, PANEL), *range(broad, whole(outputs), LANES)]
-    panels = [rows[..., start:stop, :] for start, stop in zip(starts, [*starts[1:], whole(outputs)], strict=True)]
-    pieces = [panel.swapaxes(-1, -2).reshape(*leading, panel.shape[-2] * inputs) for panel in panels]
-    result = np.concatenate(pieces, axis=-1)
-    return result.view(np.uint16) if half else result
+    turned = np.ascontiguousarray(weight.swapaxes(-1, -2), dtype=np.float16 if half else np.float32)
+    return turned.view(np.uint16) if half else turned
 
 
-@njit(**COMPILE)
-def multiply(x: Single, weight: Any, y: Single) -> None:
-    """Set y to weight x; weight as `stored`."""
-    place, broad, ahead = 0, y.size - y.size % PANEL, AHEAD // weight.itemsize
-    for row in range(0, broad, PANEL):
-        y0 = y1 = y2 = y3 = y4 = y5 = y6 = y7 = spread(ZERO)
-        for column in range(x.size):
-            fetch(weight, place + ahead, PANEL)
-            factor = spread(x[column])
-            y0 += factor * load(weight, place)
-            y1 += factor * load(weight, place + LANES)
-            y2 += factor * load(weight, place + 2 * LANES)
-            y3 += factor * load(weight, place + 3 * LANES)
-            y4 += factor * load(weight, place + 4 * LANES)
-            y5 += factor * load(weight, place + 5 * LANES)
-            y6 += factor * load(weight, place + 6 * LANES)
-            y7 += factor * load(weight, place + 7 * LANES)
-            place += PANEL
-        store(y0, y, row)
-        store(y1, y, row + LANES)
-        store(y2, y, row + 2 * LANES)
-        store(y3, y, row + 3 * LANES)
-        store(y4, y, row + 4 * LANES)
-        store(y5, y, row + 5 * LANES)
-        store(y6, y, row + 6 * LANES)
-        store(y7, y, row + 7 * LANES)
-    for row in range(broad, y.size, LANES):
-        total = spread(ZERO)
-        for column in range(x.size):
-            total += spread(x[column]) * load(weight, place)
-            place += LANES
-        for lane in range(min(LANES, y.size - row)):
-            y[row + lane] = entry(total, lane)
+def packed(arrays: Any) -> Any:
+    """Copy a named tuple of arrays into one piece of memory, each at the start of a cache line."""
+    sizes = [-(-array.nbytes // CACHE_LINE) * CACHE_LINE for array in arrays]
+    memory = np.zeros(sum(sizes) + CACHE_LINE, dtype=np.uint8)
+    start, views = -memory.ctypes.data % CACHE_LINE, []
+    for array, size in zip(arrays, sizes, strict=True):
+        view = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+        view[...] = array
+        views.append(view)
+        start += size
+    return type(arrays)(*views)
+
+
+@intrinsic
+def single(_context: Any, number: Any) -> tuple[Any, Callable[..., Any]]:
+    """Return an entry of a `stored` matrix as float32."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        kind = context.get_value_type(types.float32)
+        is_half = number == types.uint16
+        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), kind) if is_half else arguments[0]
+
+    return types.float32(number), generate
 
 
 @njit(**COMPILE)
 def linear(x: Single, weight: Any, bias: Single, y: Single) -> None:
-    """Set y to weight x + bias; weight as `stored`."""
-    multiply(x, weight, y)
-    add(bias, y)
+    """Set y to weight x + bias; weight as `stored`. Eight inputs at a time, so that sums are seldom stored."""
+    whole = x.size - x.size % 8
+    for i in range(y.size):
+        y[i] = bias[i]
+    for j in range(0, whole, 8):
+        x0, x1, x2, x3, x4, x5, x6, x7 = x[j], x[j + 1], x[j + 2], x[j + 3], x[j + 4], x[j + 5], x[j + 6], x[j + 7]
+        w0, w1, w2, w3 = weight[j], weight[j + 1], weight[j + 2], weight[j + 3]
+        w4, w5, w6, w7 = weight[j + 4], weight[j + 5], weight[j + 6], weight[j + 7]
+        for i in range(y.size):
+            near = x0 * single(w0[i]) + x1 * single(w1[i]) + x2 * single(w2[i]) + x3 * single(w3[i])
+            y[i] += near + (x4 * single(w4[i]) + x5 * single(w5[i]) + x6 * single(w6[i]) + x7 * single(w7[i]))
+    for j in range(whole, x.size):
+        for i in range(y.size):
+            y[i] += x[j] * single(weight[j, i])
 
 
 @njit(**COMPILE)
@@ -227,3 +213,52 @@ def gelu_tanh(x: Single) -> None:
     for i in range(x.size):
         u = TANH_SCALE * x[i] * (ONE + TANH_CUBE * x[i] * x[i])
         x[i] /= ONE + exponential(-(u + u))
+
+
+class CompiledRuntime:
+    """Runtime in compiled code without the GIL, for a policy with one input vector: one robot, or a loop over `batch`.
+
+    steps: compiled function of observations (B, observation), actions (B, action), an output, numbers of steps since
+    the reset (B,), which it increases, and StepData. It returns False if an observation is not finite; memories of this
+    robot and of later ones are then unchanged. memory: named tuple of arrays (B, ...), zero after a reset. weights,
+    scratch: named tuples of arrays. Compiling takes some seconds the first time on a machine and is cached.
+    """
+
+    def __init__(
+        self, model: PolicyModel, batch: int | None, steps: Any, weights: Any, memory: Any, scratch: Any
+    ) -> None:
+        units = Units(**model.scales, clip=np.float32(model.card.observation_clip))
+        self._parts = (units, *map(packed, (weights, memory, scratch)))
+        self._data: Any = StepData(*self._parts)
+        self._single, self._shape = batch is None, (batch or 1, model.card.config.action)
+        self._counts = np.zeros(self._shape[0], dtype=np.int64)
+        observation = np.zeros((self._shape[0], model.card.config.observation), dtype=np.float32)
+        arguments = (observation, np.zeros(self._shape, np.float32), self._counts, self._data)
+        # Compiled for these types only: looking up the types in every call takes 2 us.
+        self._step = steps.compile(tuple(map(typeof, arguments)))
+
+    @property
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        return {**self._parts[2]._asdict(), "steps": self._counts}
+
+    def restore(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        for name, array in self.state.items():
+            array[...] = state[name]
+
+    def copy(self) -> CompiledRuntime:
+        other = copy.copy(self)
+        units, weights, memory, scratch = self._parts
+        other._parts = (units, weights, *copy.deepcopy((memory, scratch)))
+        other._counts, other._data = self._counts.copy(), StepData(*other._parts)
+        return other
+
+    def reset(self, mask: Mask | None = None) -> None:
+        for array in self.state.values():
+            array[slice(None) if mask is None else mask] = 0
+
+    def step(self, observation: Single) -> Single:
+        action = np.empty(self._shape, np.float32)
+        seen = observation[None] if self._single else observation
+        if not self._step(seen, action, self._counts, self._data):
+            finite_observation(observation, observation.shape)  # raises
+        return action[0] if self._single else action

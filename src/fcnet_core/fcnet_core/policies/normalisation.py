@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from fcnet_core.arrays import Floats, Observation, Single, Spec, part_name
+from fcnet_core.arrays import Floats, Single, Spec, part_name
 
 if TYPE_CHECKING:
     from fcnet_core.learning.dataset import ArrayStatistics
@@ -31,12 +31,6 @@ class Normalisation:
 
     scales: Mapping[str, Single]
     clip: float
-
-    def inputs(self, observation: Observation) -> Any:
-        """Normalise an observation: one array, or arrays by name."""
-        if isinstance(observation, Mapping):
-            return {name: self.input(array, name) for name, array in observation.items()}
-        return self.input(observation)
 
     def input(self, observation: Floats, name: str = "observation") -> Floats:
         """Normalise the array `name` (..., shape); return arrays without scales, such as images, unchanged."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,3 +46,11 @@ def write_json(content: Any, file: str | None) -> None:
         print(text, end="", flush=True)
     else:
         write_whole(Path(file), text.encode())
+
+
+def text_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a table as text: names left-aligned, values right-aligned."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in [heads, *rows]
+    )

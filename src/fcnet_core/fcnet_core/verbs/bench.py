@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import asdict
-from importlib.util import find_spec
 
-from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, Positive, option
 from fcnet_core.model_file import load_model
 from fcnet_core.verbs import add_json, check_json, write_json
@@ -24,7 +22,6 @@ examples:
   fcnet bench step models/aliengo-mlp.safetensors --paced 50
   fcnet bench step aliengo aliengo-transformer --json step.json
 """
-LIBRARIES = ("torch", "onnxruntime")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,16 +39,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Measure and print one table per model; return 0."""
     check_json(args.json)
-    for library in LIBRARIES:
-        if find_spec(library) is None:
-            raise FcnetError(f"fcnet bench needs the Python package {library}; `sh tools/setup.sh test` installs it")
     models = {name: load_model(name) for name in args.models or ["aliengo"]}
-    import torch
+    from fcnet_core.bench import Pace, forms, time_forms
 
-    from fcnet_core.bench.steps import forms, time_forms
-    from fcnet_core.bench.timing import Pace
-
-    torch.set_num_threads(1)
     pace = Pace(args.rounds, args.steps, 1 / args.paced if args.paced else 0.0)
     tables = {}
     for name, model in models.items():

@@ -9,9 +9,8 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from fcnet_core.bench.table import text_table
 from fcnet_core.runs import Report, TrainingRun, read_run
-from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
+from fcnet_core.verbs import STDOUT, add_json, check_json, text_table, write_json
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"
 EPILOG = """

@@ -6,7 +6,6 @@ import argparse
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -56,68 +55,69 @@ def run(args: argparse.Namespace) -> int:
         raise FcnetError("--weights and --format need --out FILE, --onnx FILE excludes it")
     check_writable(args.onnx, args.out)
     check_json(args.json)
-    model = load_model(args.model)
+    model, target = load_model(args.model), args.onnx or args.out
+    facts, sentence = {"onnx" if args.onnx else "policy": str(target)}, f"wrote {target}"
+    if args.weights:
+        if model.half:
+            raise FcnetError("the weights of this policy are already in half precision")
+        full, model = model, model.in_half_precision()
+        facts["largest_difference"] = difference = largest_difference(model, full)
+        sentence += f"; over {STEPS} steps its targets differ by {difference:.1e} at most"
+    elif not model.step:
+        check_libraries("torch", "onnxscript", "onnxruntime")
+        from fcnet_core.policies.export import exported_step
+
+        model = replace(model, step=exported_step(model.card.config))
     if args.onnx:
-        facts, sentence = _export_onnx(model, args.onnx)
-    elif args.format:
-        facts, sentence = _convert(model, args.out)
+        check_libraries("onnx")
+        write_whole(target, standalone_graph(model))
     else:
-        facts, sentence = _export_half(model, args.out)
-    write_json(facts, args.json)
+        save_model(model, target)
+        sentence += " in format 2" if args.format else ""
+    write_json(facts | {"fingerprint": model.fingerprint}, args.json)
     if args.json != STDOUT:
         print(sentence)
     return 0
 
 
-def _with_step(model: PolicyModel) -> PolicyModel:
-    """Export the model's step, if it has none."""
-    if model.step:
-        return model
-    _check_libraries("torch", "onnxscript", "onnxruntime")
-    from fcnet_core.policies.export import exported_step
-
-    return replace(model, step=exported_step(model.card.config))
-
-
-def _check_libraries(*libraries: str) -> None:
+def check_libraries(*libraries: str) -> None:
+    """Raise FcnetError if one of the libraries is not installed."""
     for library in libraries:
         if find_spec(library) is None:
             raise FcnetError(f"exporting needs the Python package {library}; `sh tools/setup.sh test` installs it")
 
 
-def _export_onnx(model: PolicyModel, target: Path) -> tuple[dict[str, Any], str]:
-    _check_libraries("onnx", "onnxruntime")
-    model = _with_step(model)
-    from fcnet_core.policies.standalone import standalone_graph
+def standalone_graph(model: PolicyModel) -> bytes:
+    """Return the step of a model as an ONNX file for other programs: with its weights, documentation and card."""
+    import onnx
 
+    from fcnet_core.policies.exported_step import NEXT, bound_arrays, unpacked
+
+    proto = onnx.load_model_from_string(unpacked(model.step)[0])
+    arrays = bound_arrays(model)
+    for tensor in proto.graph.initializer:
+        if tensor.name in arrays:
+            tensor.CopyFrom(onnx.numpy_helper.from_array(arrays[tensor.name], tensor.name))
+    lines = ["Takes the raw observation and the memory; returns `action` and what is written to the memory."]
+    for value in proto.graph.input:
+        if value.name not in model.card.config.observation_spec:
+            rows = value.type.tensor_type.shape.dim[0].dim_value
+            which, order = (f"{rows} last outputs", ", oldest first") if rows else ("last output", "")
+            lines.append(f"input {value.name}: the {which} {NEXT}{value.name}{order}; zeros after a reset")
+    lines.append("With the window policy reset_every_n, set all memory to zero after every n steps.")
+    proto.graph.doc_string = "\n".join(lines)
+    proto.producer_name = "fcnet"
     metadata = {METADATA_ENTRY: card_to_json(model.card), "fingerprint": model.fingerprint}
-    write_whole(target, standalone_graph(model, metadata))
-    return {"onnx": str(target), "fingerprint": model.fingerprint}, f"wrote {target}"
-
-
-def _convert(model: PolicyModel, target: Path) -> tuple[dict[str, Any], str]:
-    model = _with_step(model)
-    save_model(model, target)
-    return {"policy": str(target), "fingerprint": model.fingerprint}, f"wrote {target} in format 2"
-
-
-def _export_half(model: PolicyModel, target: Path) -> tuple[dict[str, Any], str]:
-    if model.half:
-        raise FcnetError("the weights of this policy are already in half precision")
-    half = model.in_half_precision()
-    save_model(half, target)
-    facts: dict[str, Any] = {"policy": str(target), "fingerprint": half.fingerprint}
-    facts["largest_difference"] = largest_difference(half, model)
-    return facts, f"wrote {target}; over {STEPS} steps its targets differ by {facts['largest_difference']:.1e} at most"
+    onnx.helper.set_model_props(proto, metadata)
+    onnx.checker.check_model(proto, full_check=True)
+    content: bytes = proto.SerializeToString()
+    return content
 
 
 def largest_difference(one: PolicyModel, other: PolicyModel) -> float:
     """Return the largest difference of the actions of two models, on random observations, relative above 1."""
-    rng, units, policies = np.random.default_rng(0), one.scales, [load_policy(model) for model in (one, other)]
-    largest = 0.0
-    for _ in range(STEPS):
-        noise = rng.standard_normal(one.card.config.observation).astype(np.float32)
-        seen = units["observation_mean"] + units["observation_std"] * noise
-        action, reference = (policy.step(seen) for policy in policies)
-        largest = max(largest, float((np.abs(action - reference) / np.maximum(1.0, np.abs(reference))).max()))
-    return largest
+    from fcnet_core.bench import observations
+
+    seen = observations(one, STEPS)
+    actions, reference = (np.array([policy.step(row) for row in seen]) for policy in map(load_policy, (one, other)))
+    return float((np.abs(actions - reference) / np.maximum(1.0, np.abs(reference))).max())

@@ -17,8 +17,7 @@ STEPS = 100_000  # half an hour at 50 Hz
 
 def spectra(policy: LoadedPolicy) -> np.ndarray:
     """Spectral states (L, m, d) of a compiled step, complex."""
-    parts = np.moveaxis(policy.runtime.state["spectrum"][0], 1, 3)  # (L, m, 2, d / LANES, LANES)
-    real, imaginary = np.moveaxis(parts.reshape(*parts.shape[:3], -1), 2, 0)[..., : policy.model.card.config.hidden]
+    real, imaginary = np.moveaxis(policy.runtime.state["spectrum"][0], 1, 0)
     return real + 1j * imaginary
 
 
@@ -54,5 +53,5 @@ def test_after_half_an_hour_the_sliding_dft_is_that_of_its_window(small) -> None
         action, expected = policy.step(observation), fresh.step(observation)
     np.testing.assert_allclose(action, expected, atol=1e-6, rtol=0)
     oldest_first = np.roll(policy.runtime.state["inputs"][0], -(STEPS % config.window), axis=1).astype(np.float64)
-    exact = np.fft.fft(oldest_first, axis=1)[:, : config.modes, : config.hidden]  # (L, m, d)
+    exact = np.fft.fft(oldest_first, axis=1)[:, : config.modes]  # (L, m, d)
     assert np.abs(spectra(policy) - exact).max() < 1e-9

@@ -17,7 +17,17 @@ from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Seed
 from fcnet_core.observation import PolicyInterface
-from fcnet_core.policies import Layers, Legs, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
+from fcnet_core.policies import (
+    Layers,
+    Legs,
+    PolicyConfig,
+    PolicyType,
+    Shapes,
+    Size,
+    block_shapes,
+    check_heads,
+    weights_and_biases,
+)
 from fcnet_core.policies.body_transformer.graph import BodyGraph, body_graph
 from fcnet_core.robot import Robot
 
@@ -26,14 +36,14 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
     """Sizes of a network, and the body's graph, by default that of the interface's joints.
 
     mask: the layers with the graph's mask: `hard` all of them; `mix` the first, third, ..., the others are dense;
-    `mix_unmasked_first` the second, fourth, ...; `dense` none: a Transformer with one token per node. `soft` has no
-    mask, but a learned bias per path length, the same in all layers and heads. `random` is `hard` with equally many
-    random entries (`mask_seed`). positions: whether a learned vector is added to a node's token. ffn_width: inner
-    width of the perceptrons. Raises ValueError if graph, observation, action and heads do not fit each other.
+    `dense` none: a Transformer with one token per node. `soft` has no mask, but a learned bias per path length, the
+    same in all layers and heads. `random` is `hard` with equally many random entries (`mask_seed`). positions: whether
+    a learned vector is added to a node's token. ffn_width: inner width of the perceptrons. Raises ValueError if graph,
+    observation, action and heads do not fit each other.
     """
 
     graph: BodyGraph
-    mask: Literal["hard", "mix", "mix_unmasked_first", "soft", "dense", "random"] = "mix"
+    mask: Literal["hard", "mix", "soft", "dense", "random"] = "mix"
     mask_seed: Seed = 0
     positions: bool = True
     layers: Layers = 8
@@ -59,9 +69,8 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
         """Return the shape of every weight; linear weights are (outputs, inputs).
 
         tokenizer.weight has, for every step of the window, oldest first, the columns of all nodes in turn.
-        The outputs of qkv are queries, keys and values of `hidden` channels each, sorted by head.
         """
-        d, f, nodes = self.hidden, self.ffn_width, len(self.graph.nodes)
+        d, nodes = self.hidden, len(self.graph.nodes)
         seen = sum(len(node.observation) for node in self.graph.nodes)
         shapes: Shapes = {
             "tokenizer.weight": (d, self.window * seen),
@@ -74,9 +83,7 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
         if self.mask == "soft":
             shapes["path_bias"] = (int(self.graph.paths.max()) + 1,)
         for layer in range(self.layers):
-            sizes: Shapes = {"qkv": (3 * d, d), "project": (d, d), "expand": (f, d), "contract": (d, f)}
-            sizes |= {"norm1": (d,), "norm2": (d,)}
-            shapes |= weights_and_biases({f"layers.{layer}.{name}": shape for name, shape in sizes.items()})
+            shapes |= weights_and_biases(block_shapes(f"layers.{layer}.", d, self.ffn_width))
         return shapes
 
     @property
@@ -86,9 +93,7 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
 
     def is_masked(self, layer: int) -> bool:
         """Return whether layer 0, 1, ... is masked."""
-        if self.mask.startswith("mix"):
-            return layer % 2 == (self.mask == "mix_unmasked_first")
-        return self.mask in ("hard", "random")
+        return self.mask in ("hard", "random") or (self.mask == "mix" and layer % 2 == 0)
 
     def admitted(self, layer: int) -> Mask:
         """Return the mask (n, n) of a layer, from attending nodes (rows) to the nodes that they attend to."""

@@ -76,17 +76,13 @@ class BodyGraph(Struct, frozen=True, forbid_unknown_fields=True):
     def paths(self) -> npt.NDArray[np.intp]:
         """Numbers of edges (n, n) on the shortest paths between nodes."""
         place = {node.name: index for index, node in enumerate(self.nodes)}
-        near = np.eye(len(self.nodes), dtype=np.float32)
+        paths = np.full((len(place), len(place)), FAR, dtype=np.intp)
         for one, other in self.edges:
-            near[place[one], place[other]] = near[place[other], place[one]] = 1
-        paths, reached, length = np.where(np.eye(len(near)), 0, FAR), np.eye(len(near), dtype=np.float32), 0
-        while True:
-            length += 1
-            further = ((reached @ near) > 0) & (paths == FAR)
-            if not further.any():
-                return paths
-            paths[further] = length
-            reached = (paths < FAR).astype(np.float32)
+            paths[place[one], place[other]] = paths[place[other], place[one]] = 1
+        np.fill_diagonal(paths, 0)
+        for through in range(len(place)):
+            paths = np.minimum(paths, paths[:, through, None] + paths[through])
+        return paths
 
     @property
     def mask(self) -> Mask:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu
 
-from fcnet_core.policies.attention import attention
+from fcnet_core.policies.attention import Block, attention
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.network import StackedNetwork
 
@@ -78,18 +78,11 @@ class Tokenizer(nn.Module):
         return linear(stacked, block.view(window * size, nodes * d).t(), self.bias.flatten()).unflatten(-1, (nodes, d))
 
 
-class EncoderLayer(nn.Module):
+class EncoderLayer(Block):
     """x = LN(x + Attention(x)), then x = LN(x + Perceptron(x)), on (N, n, d)."""
 
     def __init__(self, config: BodyTransformerConfig) -> None:
-        super().__init__()
-        d, self.heads = config.hidden, config.heads
-        self.qkv = nn.Linear(d, 3 * d)
-        self.project = nn.Linear(d, d)
-        self.norm1 = nn.LayerNorm(d)
-        self.expand = nn.Linear(d, config.ffn_width)
-        self.contract = nn.Linear(config.ffn_width, d)
-        self.norm2 = nn.LayerNorm(d)
+        super().__init__(config.hidden, config.heads, config.ffn_width)
         nn.init.xavier_uniform_(self.qkv.weight)
         nn.init.zeros_(self.qkv.bias)
         nn.init.zeros_(self.project.bias)

@@ -7,6 +7,7 @@ On sequences, its causal spectral convolution (CSC) is computed as one causal fi
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,8 @@ class FourierLayer(nn.Module):
         self.ln1 = nn.LayerNorm(config.hidden)
         self.csc = CausalSpectralConvolution(config)
         self.ln2 = nn.LayerNorm(config.hidden)
-        self.ffn = FeedForward(config.hidden)
+        d = config.hidden
+        self.ffn = nn.Sequential(OrderedDict(fc1=nn.Linear(d, d), gelu=nn.GELU(), fc2=nn.Linear(d, d)))
 
     def forward(self, x: Tensor, before: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the output (B, T, hidden), and the inputs of the CSC with the earlier ones (n, B, hidden) in front."""
@@ -99,18 +101,6 @@ class FourierLayer(nn.Module):
             inputs = torch.cat([before.transpose(0, 1).to(inputs), inputs], dim=1)
         x = x + gelu(self.csc(inputs)[:, -x.shape[1] :])
         return x + self.ffn(self.ln2(x)), inputs
-
-
-class FeedForward(nn.Module):
-    """Linear, GELU, Linear, all of one width."""
-
-    def __init__(self, hidden: int) -> None:
-        super().__init__()
-        self.fc1 = nn.Linear(hidden, hidden)
-        self.fc2 = nn.Linear(hidden, hidden)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.fc2(gelu(self.fc1(x)))
 
 
 class CausalSpectralConvolution(nn.Module):
@@ -125,14 +115,14 @@ class CausalSpectralConvolution(nn.Module):
         self._phases = torch.from_numpy(np.concatenate([phases.real, -phases.imag]).T)  # (n, 2 m)
         self._last = torch.from_numpy(np.stack([last.real, last.imag]))  # (2, m)
 
+    def folded(self, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Return v (m, d), v_k = sum_l W[k, l] e_l, real and imaginary parts, for W in any precision."""
+        parts = (self._last.to(weights) @ weights.flatten(2)).unflatten(-1, (-1, 2))
+        return parts[:, 0, :, 0] - parts[:, 1, :, 1], parts[:, 0, :, 1] + parts[:, 1, :, 0]
+
     def kernel(self) -> Tensor:
-        """The impulse response h (n, d): h[tau] = Re sum_k v_k u_k^(tau + 1) with v_k = sum_l W[k, l] e_l."""
-        modes, _, channels, _ = self.weights.shape
-        last, phases = self._last.to(self.weights), self._phases.to(self.weights)
-        parts = (last @ self.weights.flatten(2)).view(modes, 2, channels, 2)  # [k, re or im of e, d, re or im of W]
-        real = parts[:, 0, :, 0] - parts[:, 1, :, 1]
-        imaginary = parts[:, 0, :, 1] + parts[:, 1, :, 0]
-        return phases @ torch.cat([real, imaginary])
+        """Return the impulse response h (n, d): h[tau] = Re sum_k v_k u_k^(tau + 1)."""
+        return self._phases.to(self.weights) @ torch.cat(self.folded(self.weights))
 
     def slide(self, change: Tensor, real: Tensor, imaginary: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """Return the output (B, d) of a step and its spectrum X <- u (X + change), whose parts are (B, m, d).
@@ -140,13 +130,10 @@ class CausalSpectralConvolution(nn.Module):
         change (B, 1, d): newest less oldest input. In float64.
         """
         cosine, minus_sine = self._phases[0].to(real.device)[:, None].chunk(2)
-        sine, last = -minus_sine, self._last
         real = real + change
-        turned = cosine * real - sine * imaginary, sine * real + cosine * imaginary
-        weights = (last.to(real.device) @ self.weights.double().flatten(2)).unflatten(-1, (-1, 2))  # (m, 2, d, 2)
-        for_real = weights[:, 0, :, 0] - weights[:, 1, :, 1]
-        for_imaginary = weights[:, 0, :, 1] + weights[:, 1, :, 0]
-        return (for_real * turned[0] - for_imaginary * turned[1]).sum(1), turned
+        real, imaginary = cosine * real + minus_sine * imaginary, cosine * imaginary - minus_sine * real
+        for_real, for_imaginary = self.folded(self.weights.double())
+        return (for_real * real - for_imaginary * imaginary).sum(1), (real, imaginary)
 
     def forward(self, x: Tensor) -> Tensor:
         """Filter x (B, T, d) causally along T, in the weights' precision, also where products are in a lower one."""

@@ -14,8 +14,7 @@ from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.compiled_layers import (
     COMPILE,
-    ZERO,
-    CompiledStep,
+    CompiledRuntime,
     Counts,
     StepData,
     add,
@@ -28,7 +27,6 @@ from fcnet_core.policies.compiled_layers import (
 )
 from fcnet_core.policies.fcnet.spectral import folded_weights, phase_table
 from fcnet_core.policies.normalisation import Units
-from fcnet_core.policies.simd import LANES, fetch, load, narrowed, packed, spread, store, whole, widened
 
 
 class Weights(NamedTuple):
@@ -81,7 +79,14 @@ class Memory(NamedTuple):
     """The memory of B robots."""
 
     inputs: Single  # (B, L, n, d): ring of what entered each spectral convolution
-    spectrum: Array  # (B, L, d / LANES, m, 2, LANES): real and imaginary parts of X
+    spectrum: Array  # (B, L, 2, m, d): real and imaginary parts of X
+
+
+class Scratch(NamedTuple):
+    """The work space of a step."""
+
+    vectors: Single  # (4, the largest of observation, d and decoder_hidden)
+    sums: Array  # (2, d): of slide_spectrum
 
 
 @njit(cache=True, **COMPILE)
@@ -98,22 +103,23 @@ def steps(observation: Single, action: Single, counts: Counts, data: StepData) -
 
 @njit(**COMPILE)
 def step(
-    observation: Single, action: Single, count: int, units: Units, w: Weights, memory: Memory, scratch: Single
+    observation: Single, action: Single, count: int, units: Units, w: Weights, memory: Memory, work: Scratch
 ) -> bool:
     """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
-    d, slot = w.encoder_bias.size, count % memory.inputs.shape[1]  # the place of the oldest inputs
+    scratch, d, slot = (
+        work.vectors,
+        w.encoder_bias.size,
+        count % memory.inputs.shape[1],
+    )  # the place of the oldest inputs
     hidden, normed, inner, scaled = scratch[0, :d], scratch[1, :d], scratch[2, :d], scratch[3, : observation.size]
     if not normalise(observation, units, scaled):
         return False
-    for layer in range(w.norm.shape[0]):
-        for c in range(0, d, LANES):
-            fetch(memory.inputs[layer, slot], c, LANES)  # last used n steps ago
     linear(scaled, w.encoder_weight, w.encoder_bias, hidden)
     for layer in range(w.norm.shape[0]):
         norm = w.norm[layer]
         layer_norm(hidden, norm[0], norm[1], normed)
         oldest = memory.inputs[layer, slot]
-        slide_spectrum(normed, oldest, memory.spectrum[layer], w.rotation, w.spectral_weight[layer], inner)
+        slide_spectrum(normed, oldest, memory.spectrum[layer], w.rotation, w.spectral_weight[layer], work.sums, inner)
         gelu(inner)
         add(inner, hidden)
         layer_norm(hidden, norm[2], norm[3], normed)
@@ -130,45 +136,36 @@ def step(
 
 
 @njit(**COMPILE)
-def slide_spectrum(x: Single, oldest: Single, spectrum: Array, rotation: Array, weight: Single, y: Single) -> None:
+def slide_spectrum(
+    x: Single, oldest: Single, spectrum: Array, rotation: Array, weight: Single, work: Array, y: Single
+) -> None:
     """X_k <- u_k (X_k + x - oldest) and y = Re sum_k v_k X_k; x takes the place of the oldest input."""
-    place = 0
-    for c in range(0, x.size, LANES):
-        newest = load(x, c)
-        change = widened(newest) - widened(load(oldest, c))
-        store(newest, oldest, c)
-        total = spread(ZERO)
-        for k in range(rotation.shape[1]):
-            cosine, sine = spread(rotation[0, k]), spread(rotation[1, k])
-            real, imaginary = load(spectrum, place) + change, load(spectrum, place + LANES)
-            turned = cosine * real - sine * imaginary
-            imaginary = sine * real + cosine * imaginary
-            store(turned, spectrum, place)
-            store(imaginary, spectrum, place + LANES)
-            total += load(weight, place) * narrowed(turned)
-            total -= load(weight, place + LANES) * narrowed(imaginary)
-            place += 2 * LANES
-        store(total, y, c)
+    change, total = work[0], work[1]
+    for c in range(x.size):
+        total[c] = 0.0
+        change[c] = np.float64(x[c]) - np.float64(oldest[c])
+        oldest[c] = x[c]
+    for k in range(rotation.shape[1]):
+        cosine, sine = rotation[0, k], rotation[1, k]
+        real, imaginary, for_real, for_imaginary = spectrum[0, k], spectrum[1, k], weight[0, k], weight[1, k]
+        for c in range(x.size):
+            here, there = real[c] + change[c], imaginary[c]
+            turned, across = cosine * here - sine * there, sine * here + cosine * there
+            real[c], imaginary[c] = turned, across
+            total[c] += for_real[c] * turned - for_imaginary[c] * across
+    for c in range(x.size):
+        y[c] = total[c]
 
 
-def by_lanes(spectral: Floats) -> Single:
-    """Spectral weights (L, 2, m, d) as the spectrum lies in memory, float32, beyond d zeros."""
-    layers, _, modes, channels = spectral.shape
-    filled = np.zeros((layers, 2, modes, whole(channels)), dtype=np.float32)
-    filled[..., :channels] = spectral
-    return np.ascontiguousarray(filled.reshape(layers, 2, modes, -1, LANES).transpose(0, 3, 2, 1, 4))
-
-
-def numba_step(model: PolicyModel, batch: int) -> CompiledStep:
-    """Return the compiled step of a model for `batch` robots."""
-    config, weights = model.card.config, fold(model)
-    width, widest = whole(config.hidden), whole(max(config.observation, config.hidden, config.decoder_hidden))
+def numba_step(model: PolicyModel, batch: int | None) -> CompiledRuntime:
+    """Return the compiled step of a model for one robot or for `batch`."""
+    config, weights, robots = model.card.config, fold(model), batch or 1
     memory = Memory(
-        inputs=np.zeros((batch, config.layers, config.window, width), dtype=np.float32),
-        spectrum=np.zeros((batch, config.layers, width // LANES, config.modes, 2, LANES)),
+        inputs=np.zeros((robots, config.layers, config.window, config.hidden), dtype=np.float32),
+        spectrum=np.zeros((robots, config.layers, 2, config.modes, config.hidden)),
     )
-    weights = weights._replace(spectral_weight=by_lanes(weights.spectral_weight))
     matrices = ("encoder_weight", "ffn_weight", "decoder_weight", "output_weight")
     weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
-    scratch = np.zeros((4, widest), dtype=np.float32)
-    return CompiledStep(steps, Weights(*packed(list(weights))), Memory(*packed(list(memory))), *packed([scratch]))
+    widest = max(config.observation, config.hidden, config.decoder_hidden)
+    scratch = Scratch(np.zeros((4, widest), dtype=np.float32), np.zeros((2, config.hidden)))
+    return CompiledRuntime(model, batch, steps, weights, memory, scratch)

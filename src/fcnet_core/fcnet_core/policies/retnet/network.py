@@ -7,6 +7,8 @@ the output o_t = q_t S_t. Queries and keys are rotated by the angle of their ste
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, rms_norm, silu
@@ -53,7 +55,7 @@ def angles(key_width: int) -> Tensor:
 
 
 class RetNet(PolicyNetwork):
-    """Linear, the decoder, Linear. Parameters carry the published names and initialisation.
+    """Linear, the layers and a norm, Linear. Parameters carry the published names and initialisation.
 
     Memory: steps (B,) since the reset, and the state of each layer (B, H, d_k, d_v).
     """
@@ -62,7 +64,9 @@ class RetNet(PolicyNetwork):
         super().__init__()
         self._config, self._chunk = config, chunk
         self.embed_state = nn.Linear(config.observation, config.hidden)
-        self.decoder = Decoder(config)
+        layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
+        norm = nn.RMSNorm(config.hidden, eps=EPSILON)
+        self.decoder = nn.ModuleDict({"layers": layers, "layer_norm": norm})
         self.predict_tgt = nn.Linear(config.hidden, config.action)
 
     def cold(self, batch: int) -> State:
@@ -76,31 +80,16 @@ class RetNet(PolicyNetwork):
         heads, key_width, _ = self._config.state_shape
         start = torch.zeros(1, dtype=torch.int64, device=x.device) if state is None else state["steps"]
         tables = Tables(start, x.shape[1], self._chunk, heads, key_width, x)
-        before = [None if state is None else state[f"state_{i}"] for i in range(self._config.layers)]
-        x, after = self.decoder(x, tables, before)
-        written = {f"state_{i}": memory for i, memory in enumerate(after)}
-        return self.predict_tgt(x), {"steps": (start + x.shape[1]).expand(x.shape[0]), **written}
+        written = {"steps": (start + x.shape[1]).expand(x.shape[0])}
+        layers: Any = self.decoder["layers"]
+        for index, layer in enumerate(layers):
+            name = f"state_{index}"
+            x, written[name] = layer(x, tables, None if state is None else state[name])
+        return self.predict_tgt(self.decoder["layer_norm"](x)), written
 
     def step(self, observation: Tensor, state: State) -> tuple[Tensor, State]:
         output, written = self(observation[:, None], state)
         return output[:, 0], written
-
-
-class Decoder(nn.Module):
-    """The layers and a norm, on (B, T, d)."""
-
-    def __init__(self, config: RetNetConfig) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(DecoderLayer(config) for _ in range(config.layers))
-        self.layer_norm = nn.RMSNorm(config.hidden, eps=EPSILON)
-
-    def forward(self, x: Tensor, tables: Tables, before: list[Tensor | None]) -> tuple[Tensor, list[Tensor]]:
-        """Return features (B, T, d) and the states of the layers after the sequence."""
-        after = []
-        for layer, state in zip(self.layers, before, strict=True):
-            x, state = layer(x, tables, state)
-            after.append(state)
-        return self.layer_norm(x), after
 
 
 class DecoderLayer(nn.Module):

@@ -27,7 +27,17 @@ from msgspec import Meta, Struct
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import PolicyInterface
 from fcnet_core.observation.terms import LastAction
-from fcnet_core.policies import Layers, Legs, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
+from fcnet_core.policies import (
+    Layers,
+    Legs,
+    PolicyConfig,
+    PolicyType,
+    Shapes,
+    Size,
+    block_shapes,
+    check_heads,
+    weights_and_biases,
+)
 from fcnet_core.policies.body_transformer.graph import Entries, body_graph
 from fcnet_core.robot import Robot
 
@@ -130,31 +140,26 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         tokenizer.weight has the columns of all groups in turn, or one column that all scalars share.
         """
         d, hidden, entries = self.token_width, self.hidden, len(self.state_entries)
-        linear: Shapes = {"tokenizer.action": (d, len(self.last_action)), "head": (self.action, hidden)}
+        layers: Shapes = {"tokenizer.action": (d, len(self.last_action)), "head": (self.action, hidden)}
         if self.reward is not None:
-            linear["tokenizer.reward"] = (d, 1)
+            layers["tokenizer.reward"] = (d, 1)
         if has_pure_state(self.connection):
-            linear["state"] = (hidden, entries)
-        norms: Shapes = {"encoder.norm": (hidden,)}
-        for part, width in (("step", d), ("sequence", hidden)):
-            for layer in range(self.layers):
-                prefix = f"encoder.{part}_layers.{layer}."
-                inner = EXPANSION * width
-                linear |= {prefix + "qkv": (3 * width, width), prefix + "project": (width, width)}
-                linear |= {prefix + "expand": (inner, width), prefix + "contract": (width, inner)}
-                norms |= {prefix + "norm1": (width,), prefix + "norm2": (width,)}
+            layers["state"] = (hidden, entries)
+        layers["encoder.norm"] = (hidden,)
+        for layer in range(self.layers):
+            layers |= block_shapes(f"encoder.step_layers.{layer}.", d, EXPANSION * d)
+            layers |= block_shapes(f"encoder.sequence_layers.{layer}.", hidden, EXPANSION * hidden)
         for pooling in range(poolings(self.connection, self.layers)):
             prefix = f"encoder.pooling.{pooling}."
-            linear[prefix + "project"] = (hidden, self.step_tokens * d)
-            norms |= {prefix + "norm": (hidden,)}
+            layers |= {prefix + "project": (hidden, self.step_tokens * d), prefix + "norm": (hidden,)}
             if self.connection != "stack":
-                norms[prefix + "token_norm"] = (d,)
+                layers[prefix + "token_norm"] = (d,)
         shapes: Shapes = {"encoder.time": (self.time_table, hidden)}
         if self.tokens == "groups":
             shapes |= {"tokenizer.weight": (d, entries), "tokenizer.bias": (len(self.groups), d)}
         else:
             shapes |= {"tokenizer.weight": (d, 1), "tokenizer.bias": (d,), "tokenizer.positions": (entries, d)}
-        return shapes | weights_and_biases(linear | norms)
+        return shapes | weights_and_biases(layers)
 
     @classmethod
     def defaults(cls, interface: PolicyInterface, legs: Legs) -> dict[str, Any]:

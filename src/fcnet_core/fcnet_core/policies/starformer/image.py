@@ -58,16 +58,7 @@ class ImageStarformer(nn.Module):
         self.positions = nn.Parameter(torch.zeros(patches, d))
         self.reward = nn.Linear(1, d) if sizes.reward else None
         self.state = convolutions(sizes.frames, sizes.hidden) if has_pure_state(sizes.connection) else None
-        self.encoder = Encoder(
-            tokens=1 + patches + sizes.reward,
-            connection=sizes.connection,
-            layers=sizes.layers,
-            hidden=sizes.hidden,
-            heads=sizes.heads,
-            token_width=d,
-            token_heads=sizes.token_heads,
-            time_table=sizes.time_table,
-        )
+        self.encoder = Encoder(sizes, 1 + patches + sizes.reward)
         self.head = nn.Linear(sizes.hidden, sizes.action)
         initialise(self)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, linear
 
-from fcnet_core.policies.attention import attention
+from fcnet_core.policies.attention import Block, attention
 from fcnet_core.policies.network import PolicyNetwork, State, ring_of
-from fcnet_core.policies.starformer import EXPANSION, Connection, StarformerConfig, has_pure_state, poolings
+from fcnet_core.policies.starformer import EXPANSION, StarformerConfig, has_pure_state, poolings
+
+if TYPE_CHECKING:
+    from fcnet_core.policies.starformer.image import ImageSizes
 
 INITIAL_STD = 0.02  # of linear weights
 
@@ -30,16 +35,7 @@ class Starformer(PolicyNetwork):
         self.tokenizer = Tokenizer(config)
         pure = has_pure_state(config.connection)
         self.state = nn.Linear(len(config.state_entries), config.hidden) if pure else None
-        self.encoder = Encoder(
-            tokens=config.step_tokens,
-            connection=config.connection,
-            layers=config.layers,
-            hidden=config.hidden,
-            heads=config.heads,
-            token_width=config.token_width,
-            token_heads=config.token_heads,
-            time_table=config.time_table,
-        )
+        self.encoder = Encoder(config, config.step_tokens)
         self.head = nn.Linear(config.hidden, config.action)
         initialise(self)
 
@@ -124,25 +120,18 @@ class Tokenizer(nn.Module):
 class Encoder(nn.Module):
     """The step transformer, its pooling, and the sequence transformer; see the package for connections."""
 
-    def __init__(
-        self,
-        tokens: int,
-        connection: Connection,
-        layers: int,
-        hidden: int,
-        heads: int,
-        token_width: int,
-        token_heads: int,
-        time_table: int,
-    ) -> None:
+    def __init__(self, sizes: StarformerConfig | ImageSizes, tokens: int) -> None:
         super().__init__()
-        self._connection = connection
-        self.step_layers = nn.ModuleList(Block(token_width, token_heads) for _ in range(layers))
+        self._connection, d, hidden = sizes.connection, sizes.token_width, sizes.hidden
+        self.step_layers = nn.ModuleList(ContextBlock(d, sizes.token_heads, EXPANSION * d) for _ in range(sizes.layers))
         self.pooling = nn.ModuleList(
-            Pooling(tokens, token_width, hidden, connection != "stack") for _ in range(poolings(connection, layers))
+            Pooling(tokens, d, hidden, sizes.connection != "stack")
+            for _ in range(poolings(sizes.connection, sizes.layers))
         )
-        self.time = nn.Parameter(torch.zeros(time_table, hidden))
-        self.sequence_layers = nn.ModuleList(Block(hidden, heads) for _ in range(layers))
+        self.time = nn.Parameter(torch.zeros(sizes.time_table, hidden))
+        self.sequence_layers = nn.ModuleList(
+            ContextBlock(hidden, sizes.heads, EXPANSION * hidden) for _ in range(sizes.layers)
+        )
         self.norm = nn.LayerNorm(hidden)
 
     def pool(self, tokens: Tensor) -> list[Tensor]:
@@ -206,18 +195,8 @@ class Pooling(nn.Module):
         return output
 
 
-class Block(nn.Module):
+class ContextBlock(Block):
     """x += Attention(LN(x)), then x += Perceptron(LN(x)), on (N, n, width)."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.norm1 = nn.LayerNorm(width)
-        self.qkv = nn.Linear(width, 3 * width)
-        self.project = nn.Linear(width, width)
-        self.norm2 = nn.LayerNorm(width)
-        self.expand = nn.Linear(width, EXPANSION * width)
-        self.contract = nn.Linear(EXPANSION * width, width)
 
     def forward(
         self, x: Tensor, visible: Tensor | None = None, context: Tensor | None = None, last: bool = False

@@ -16,7 +16,16 @@ In both window policies, training and all runtimes compute the same function:
 
 from __future__ import annotations
 
-from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, check_heads, weights_and_biases
+from fcnet_core.policies import (
+    Layers,
+    PolicyConfig,
+    PolicyType,
+    Shapes,
+    Size,
+    block_shapes,
+    check_heads,
+    weights_and_biases,
+)
 
 EXPANSION = 4  # inner width of a block's perceptron over `hidden`, as in GPT-2
 
@@ -42,19 +51,12 @@ class TransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         return self.layers * (self.window - 1)
 
     def weight_shapes(self) -> Shapes:
-        """Return the shape of every weight; linear weights are (outputs, inputs).
-
-        The outputs of qkv are queries, keys and values of `hidden` channels each, sorted by head.
-        """
+        """Return the shape of every weight."""
         d = self.hidden
-        linear: Shapes = {"embed": (d, self.observation), "head": (self.action, d)}
-        norms: Shapes = {"embed_norm": (d,), "stack.norm": (d,)}
+        shapes: Shapes = {"embed": (d, self.observation), "embed_norm": (d,)}
         for layer in range(self.layers):
-            prefix = f"stack.layers.{layer}."
-            norms |= {prefix + "norm1": (d,), prefix + "norm2": (d,)}
-            linear |= {prefix + "qkv": (3 * d, d), prefix + "project": (d, d)}
-            linear |= {prefix + "expand": (EXPANSION * d, d), prefix + "contract": (d, EXPANSION * d)}
-        return weights_and_biases(linear | norms)
+            shapes |= block_shapes(f"stack.layers.{layer}.", d, EXPANSION * d)
+        return weights_and_biases(shapes | {"stack.norm": (d,), "head": (self.action, d)})
 
 
 POLICY = PolicyType(__name__, TransformerConfig, "network:CausalTransformer", "numba_step:numba_step")

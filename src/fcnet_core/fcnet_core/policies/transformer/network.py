@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, pad, scaled_dot_product_attention
 
-from fcnet_core.policies.attention import attention
+from fcnet_core.policies.attention import Block, attention
 from fcnet_core.policies.network import PolicyNetwork, State, ring_of
 from fcnet_core.policies.transformer import EXPANSION, TransformerConfig
 
@@ -86,15 +86,9 @@ class BlockStack(nn.Module):
     activation: of the perceptrons.
     """
 
-    def __init__(
-        self,
-        d: int,
-        layers: int,
-        heads: int,
-        activation: Callable[[Tensor], Tensor] = gelu_tanh,
-    ) -> None:
+    def __init__(self, d: int, layers: int, heads: int, activation: Callable[[Tensor], Tensor] = gelu_tanh) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Block(d, heads, activation) for _ in range(layers))
+        self.layers = nn.ModuleList(PreNormBlock(d, heads, activation) for _ in range(layers))
         self.norm = nn.LayerNorm(d)
         for name, weight in self.layers.named_parameters():
             if name.endswith(("project.weight", "contract.weight")):  # what is added to the residual stream
@@ -115,18 +109,12 @@ class BlockStack(nn.Module):
         return features
 
 
-class Block(nn.Module):
+class PreNormBlock(Block):
     """x += Attention(LN(x)), then x += Perceptron(LN(x)), on (B, N, d)."""
 
     def __init__(self, d: int, heads: int, activation: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.heads, self.activation = heads, activation
-        self.norm1 = nn.LayerNorm(d)
-        self.qkv = nn.Linear(d, 3 * d)
-        self.project = nn.Linear(d, d)
-        self.norm2 = nn.LayerNorm(d)
-        self.expand = nn.Linear(d, EXPANSION * d)
-        self.contract = nn.Linear(EXPANSION * d, d)
+        super().__init__(d, heads, EXPANSION * d)
+        self.activation = activation
 
     def forward(self, x: Tensor, mask: Tensor | None, before: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return the features (B, N, d), and the keys and values of all tokens (B, M + N, 2 d).

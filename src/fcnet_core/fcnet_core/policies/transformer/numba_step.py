@@ -13,7 +13,7 @@ from fcnet_core.policies.compiled_layers import (
     COMPILE,
     ONE,
     ZERO,
-    CompiledStep,
+    CompiledRuntime,
     Counts,
     StepData,
     add,
@@ -26,7 +26,6 @@ from fcnet_core.policies.compiled_layers import (
     stored,
 )
 from fcnet_core.policies.normalisation import Units
-from fcnet_core.policies.simd import packed, whole
 
 
 class Weights(NamedTuple):
@@ -54,31 +53,25 @@ class Weights(NamedTuple):
 
 def fold(model: PolicyModel) -> Weights:
     """Stack the weights of a model, in float32."""
-    config, weights = model.card.config, model.weights
-
-    def stacked(*names: str) -> Floats:
-        return np.stack([weights[name] for name in names]).astype(np.float32, copy=False)
+    weights = {name: weight.astype(np.float32, copy=False) for name, weight in model.weights.items()}
 
     def by_layer(name: str) -> Floats:
-        return stacked(*(f"stack.layers.{layer}.{name}" for layer in range(config.layers)))
+        return np.stack([weights[f"stack.layers.{layer}.{name}"] for layer in range(model.card.config.layers)])
+
+    def norm(name: str) -> Floats:
+        return np.stack([weights[f"{name}.weight"], weights[f"{name}.bias"]])
 
     norms = [by_layer(name) for name in ("norm1.weight", "norm1.bias", "norm2.weight", "norm2.bias")]
+    linear = [f"{name}.{part}" for name in ("qkv", "project", "expand", "contract") for part in ("weight", "bias")]
     return Weights(
-        embed_weight=weights["embed.weight"].astype(np.float32),
-        embed_bias=weights["embed.bias"].astype(np.float32),
-        embed_norm=stacked("embed_norm.weight", "embed_norm.bias"),
+        embed_weight=weights["embed.weight"],
+        embed_bias=weights["embed.bias"],
+        embed_norm=norm("embed_norm"),
         norm=np.stack(norms, axis=1),
-        qkv_weight=by_layer("qkv.weight"),
-        qkv_bias=by_layer("qkv.bias"),
-        project_weight=by_layer("project.weight"),
-        project_bias=by_layer("project.bias"),
-        expand_weight=by_layer("expand.weight"),
-        expand_bias=by_layer("expand.bias"),
-        contract_weight=by_layer("contract.weight"),
-        contract_bias=by_layer("contract.bias"),
-        final_norm=stacked("stack.norm.weight", "stack.norm.bias"),
-        head_weight=weights["head.weight"].astype(np.float32),
-        head_bias=weights["head.bias"].astype(np.float32),
+        final_norm=norm("stack.norm"),
+        head_weight=weights["head.weight"],
+        head_bias=weights["head.bias"],
+        **{name.replace(".", "_"): by_layer(name) for name in linear},
     )
 
 
@@ -171,16 +164,14 @@ def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> 
             y[c] = mixed / total
 
 
-def numba_step(model: PolicyModel, batch: int) -> CompiledStep:
-    """Return the compiled step of a model for `batch` robots."""
+def numba_step(model: PolicyModel, batch: int | None) -> CompiledRuntime:
+    """Return the compiled step of a model for one robot or for `batch`."""
     config, weights = model.card.config, fold(model)
-    memory = np.zeros((batch, config.layers, 2, config.hidden, config.window), dtype=np.float32)
+    memory = Memory(np.zeros((batch or 1, config.layers, 2, config.hidden, config.window), dtype=np.float32))
     scratch = Scratch(
         shares=np.zeros((config.heads, config.window), dtype=np.float32),
-        vectors=np.zeros((5, whole(max(config.observation, weights.expand_bias.shape[1]))), dtype=np.float32),
+        vectors=np.zeros((5, max(config.observation, weights.expand_bias.shape[1])), dtype=np.float32),
     )
     matrices = [f"{name}_weight" for name in ("embed", "qkv", "project", "expand", "contract", "head")]
     weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
-    return CompiledStep(
-        steps, Weights(*packed(list(weights))), Memory(*packed([memory])), Scratch(*packed(list(scratch)))
-    )
+    return CompiledRuntime(model, batch, steps, weights, memory, scratch)

@@ -1,16 +1,15 @@
-"""The forms of a policy that `fcnet bench step` compares compute the same, and the verb writes one table a model."""
+"""Alternatives run in turn, each as often as asked; `fcnet bench step` compares forms that compute the same."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import pytest
-import torch
 from policy_forms import untrained
 
-from fcnet_core.bench.steps import ONNX, check_agreement, observations
+from fcnet_core.bench import ONNX, WARM_UP, Pace, check_agreement, interleave, observations
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import example_config
@@ -23,15 +22,6 @@ SMALL, MLP = (
     example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=8, decoder_hidden=8),
     example_config(MLPConfig, hidden=(8,), window=2),
 )
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Iterator[None]:
-    """As in `fcnet bench`: on a busy machine threads of small products wait for each other."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def test_forms_that_disagree_are_not_timed() -> None:
@@ -60,3 +50,37 @@ def test_the_verb_compares_the_runtimes_of_every_model(tmp_path: Path, capsys) -
 
 def test_a_missing_model_is_an_error() -> None:
     assert main(["bench", "step", "missing.safetensors"]) == USAGE_ERROR
+
+
+def test_every_alternative_runs_in_every_round() -> None:
+    called = []
+    timing = interleave(
+        {"a": lambda index: called.append(("a", index)), "b": lambda index: called.append(("b", index))}, Pace(2, 3)
+    )
+    one_round = [(name, index) for name in "ab" for index in (*range(WARM_UP), *range(3))]
+    assert called == one_round * 2
+    assert timing.wall["a"].shape == (2, 3)
+
+
+def test_a_ratio_is_of_processor_time_and_leaves_out_waiting() -> None:
+    def work(count: int) -> None:
+        sum(range(count))
+
+    def wait(_index: int) -> None:
+        work(20_000)
+        time.sleep(0.005)
+
+    timing = interleave(
+        {"work": lambda _index: work(20_000), "wait": wait, "more": lambda _index: work(200_000)}, Pace(10, 5)
+    )
+    assert timing.ratio("more", "work")[1] < 0.3
+    assert timing.ratio("wait", "work")[1] > 0.3  # by wall time it is 0.1 or less
+    assert timing.quantile("wait", 0.5) > 0.005
+
+
+def test_a_period_paces_the_calls_and_waiting_does_not_count() -> None:
+    times = []
+    started = time.perf_counter()
+    timing = interleave({"a": lambda _index: times.append(time.perf_counter())}, Pace(1, 5, period=0.02))
+    assert all(called >= started + index * 0.02 for index, called in enumerate(times[WARM_UP:]))
+    assert timing.mean_processor("a") < 0.01
