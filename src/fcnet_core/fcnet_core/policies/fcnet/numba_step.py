@@ -14,11 +14,13 @@ from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.compiled_layers import (
     COMPILE,
+    PANEL,
     CompiledRuntime,
     Counts,
     StepData,
     add,
     denormalise,
+    fetch,
     gelu,
     layer_norm,
     linear,
@@ -114,6 +116,9 @@ def step(
     hidden, normed, inner, scaled = scratch[0, :d], scratch[1, :d], scratch[2, :d], scratch[3, : observation.size]
     if not normalise(observation, units, scaled):
         return False
+    for layer in range(w.norm.shape[0]):
+        for c in range(0, d, PANEL):
+            fetch(memory.inputs[layer, slot], c)  # last used n steps ago
     linear(scaled, w.encoder_weight, w.encoder_bias, hidden)
     for layer in range(w.norm.shape[0]):
         norm = w.norm[layer]
