@@ -26,7 +26,7 @@ metadata entry `fcnet`. The graph was compared with the network when it was expo
 without it. The policy's fingerprint does not change.
 
 --weights fp16 writes a policy file with its matrices rounded to half precision: half the size, and a compiled step
-takes two thirds of the time. Evaluate it before you use it: fcnet evaluate FILE
+takes three quarters of the time. Evaluate it before you use it: fcnet evaluate FILE
 
 examples:
   fcnet export models/aliengo.safetensors --onnx aliengo.onnx
