@@ -169,7 +169,7 @@ def multiply_add(_context: Any, total: Any, factor: Any, array: Any, index: Any)
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind, is_half = arguments[0].type, array.dtype == types.uint16
         stored = ir.VectorType(ir.HalfType() if is_half else ir.FloatType(), total.lanes)
-        entries = builder.load(_place(context, builder, signature.args[2], *arguments[2:], stored))
+        entries = builder.load(_place(context, builder, signature.args[2], arguments[2], arguments[3], stored))
         entries.align = array.dtype.bitwidth // 8
         if is_half:
             entries = builder.fpext(entries, kind)
@@ -188,7 +188,9 @@ def store(_context: Any, vector: Any, array: Any, index: Any) -> tuple[Any, Emit
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         value = arguments[0]
-        builder.store(value, _place(context, builder, signature.args[1], *arguments[1:], value.type)).align = 4
+        builder.store(
+            value, _place(context, builder, signature.args[1], arguments[1], arguments[2], value.type)
+        ).align = 4
         return context.get_dummy_value()
 
     return types.void(vector, array, types.intp), generate
@@ -205,7 +207,7 @@ def fetch(_context: Any, array: Any, index: Any) -> tuple[Any, Emit]:
     """Prefetch PANEL entries from an index; reading past the end of the array is harmless."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        first = _place(context, builder, signature.args[0], *arguments, ir.IntType(8))
+        first = _place(context, builder, signature.args[0], arguments[0], arguments[1], ir.IntType(8))
         kind = ir.FunctionType(ir.VoidType(), [first.type, INDEX, INDEX, INDEX])
         prefetch = builder.module.declare_intrinsic("llvm.prefetch", [first.type], kind)
         how = [INDEX(value) for value in (0, 3, 1)]  # to read, into every cache, data
