@@ -341,3 +341,6 @@ class CompiledRuntime:
         if not self._step(seen, action, self._counts, self._data):
             finite_observation(observation, observation.shape)  # raises
         return action[0] if self._single else action
+
+    def sequence(self, observations: Single) -> Single:
+        return np.stack([self.step(observation) for observation in observations])
