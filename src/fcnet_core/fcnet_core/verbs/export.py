@@ -56,7 +56,8 @@ def run(args: argparse.Namespace) -> int:
     check_writable(args.onnx, args.out)
     check_json(args.json)
     model, target = load_model(args.model), args.onnx or args.out
-    facts, sentence = {"onnx" if args.onnx else "policy": str(target)}, f"wrote {target}"
+    facts: dict[str, str | float] = {"onnx" if args.onnx else "policy": str(target)}
+    sentence = f"wrote {target}"
     if args.weights:
         if model.half:
             raise FcnetError("the weights of this policy are already in half precision")
