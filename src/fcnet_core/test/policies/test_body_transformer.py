@@ -27,7 +27,7 @@ from fcnet_core.robot import LEG_JOINTS, load_robot
 
 DATA = Path(__file__).parents[1] / "data"
 SINGLE = 3e-6  # of outputs
-MASKS = ("hard", "mix", "soft", "dense", "random")
+MASKS = ("hard", "mix", "mix_unmasked_first", "soft", "dense", "random")
 TASKS = yaml.safe_load((DATA / "body_graphs.yaml").read_text())
 DRAWN_WITH_SEED_0 = [27, 30, 40, 45, 48, 49, 57, 62, 63, 69, 73, 75]
 BODY = body_graph(EXAMPLE, EXAMPLE_LEGS)

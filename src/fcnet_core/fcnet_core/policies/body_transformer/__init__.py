@@ -36,14 +36,14 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
     """Sizes of a network, and the body's graph, by default that of the interface's joints.
 
     mask: the layers with the graph's mask: `hard` all of them; `mix` the first, third, ..., the others are dense;
-    `dense` none: a Transformer with one token per node. `soft` has no mask, but a learned bias per path length, the
-    same in all layers and heads. `random` is `hard` with equally many random entries (`mask_seed`). positions: whether
-    a learned vector is added to a node's token. ffn_width: inner width of the perceptrons. Raises ValueError if graph,
-    observation, action and heads do not fit each other.
+    `mix_unmasked_first` the second, fourth, ...; `dense` none: a Transformer with one token per node. `soft` has no
+    mask, but a learned bias per path length, the same in all layers and heads. `random` is `hard` with equally many
+    random entries (`mask_seed`). positions: whether a learned vector is added to a node's token. ffn_width: inner
+    width of the perceptrons. Raises ValueError if graph, observation, action and heads do not fit each other.
     """
 
     graph: BodyGraph
-    mask: Literal["hard", "mix", "soft", "dense", "random"] = "mix"
+    mask: Literal["hard", "mix", "mix_unmasked_first", "soft", "dense", "random"] = "mix"
     mask_seed: Seed = 0
     positions: bool = True
     layers: Layers = 8
@@ -93,7 +93,9 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
 
     def is_masked(self, layer: int) -> bool:
         """Return whether layer 0, 1, ... is masked."""
-        return self.mask in ("hard", "random") or (self.mask == "mix" and layer % 2 == 0)
+        if self.mask.startswith("mix"):
+            return layer % 2 == (self.mask == "mix_unmasked_first")
+        return self.mask in ("hard", "random")
 
     def admitted(self, layer: int) -> Mask:
         """Return the mask (n, n) of a layer, from attending nodes (rows) to the nodes that they attend to."""
