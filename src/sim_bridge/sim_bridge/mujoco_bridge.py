@@ -25,6 +25,7 @@ from sim_bridge.parameters import BridgeParameters
 from sim_bridge.simulation import Viewer, publish_terrain, push, simulated, timing
 
 WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
+LATE = 0.5  # of the command timeout, after which simulated time waits for a command
 
 
 class MujocoHardware(HardwareInterface):
@@ -47,7 +48,7 @@ class MujocoHardware(HardwareInterface):
         self.robot = self._robot.robot
         self._active = False
         self._command: JointCommand | None = None
-        self._written = 0.0  # when the command came [simulated s]; 0: no command
+        self._written = self._received = 0.0  # when the command came [s], simulated and time.monotonic; 0: no command
         self._events: list[Status] = []
         self._pose = self._robot.ground_truth()
         self._measured: tuple[float, float] | None = None  # simulated and real time [s]
@@ -69,7 +70,7 @@ class MujocoHardware(HardwareInterface):
         if not self._active:
             return "the bridge is not active; activate it"
         with self._lock:
-            self._command, self._written = command, self._robot.time
+            self._command, self._written, self._received = command, self._robot.time, time.monotonic()
         return None
 
     def read(self) -> SensorReading | None:
@@ -85,6 +86,8 @@ class MujocoHardware(HardwareInterface):
                 with self._lock:
                     self._reading = self._robot.read_sensors()
             return self._reading
+        if self._is_late() and time.monotonic() < self._received + self._settings.patience:
+            return None
         if self._measured is None:
             self._measured = (self._robot.time, time.monotonic())
         with self._lock:
@@ -104,6 +107,10 @@ class MujocoHardware(HardwareInterface):
             return super().wait_until(deadline)
         time.sleep(WAITING_PERIOD)
         return deadline - self.period
+
+    def _is_late(self) -> bool:
+        moving = self._lockstep.mode == "never" and self._command is not None and self._command.targets is not None
+        return moving and self._robot.time - self._written > LATE * self._settings.command_timeout
 
     def _follow_command(self) -> None:
         if self._command is not None and self._robot.time - self._written > self._timeout:

@@ -53,6 +53,7 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
     real_time_factor: float = parameter(1.0, "simulated seconds per second", SPEEDS)
     policy: str = parameter("", "model file whose rate is simulated; empty for the shipped one", check=load_model)
     command_timeout: float = parameter(0.1, "age [s] of a command from which joints are damped", (0.01, 5.0))
+    patience: float = parameter(0.0, "real time [s] for which the simulation waits for a late controller", (0.0, 10.0))
     clock: bool = parameter(False, "publish /clock, and stamp states in simulated time")
     lockstep: str = parameter(
         "never",

@@ -41,7 +41,9 @@ from fcnet_ros.parameters import RECORDER_TIMEOUT, executable_parameters
 Compression = Literal["none", "zstd_fast", "zstd_small"]  # storage presets of rosbag2_storage_mcap
 MUJOCO, SIMULATED, WIRED, DESK = ("mujoco",), ("mujoco", "desk"), ("unitree", "desk"), ("desk",)  # backends
 THIS_COMPUTER = "127.0.0.1"
-SIMULATION_TIMEOUT = 1.0  # [s] by which a busy computer may delay a simulated robot
+# [s] A busy computer may delay a simulated robot or its controller by this much.
+SIMULATION_TIMEOUT = 1.0
+SIMULATION_PATIENCE = 0.5
 DEMO_TIMEOUT = 5.0  # [s] of simulated time, which does not wait for a delayed demo
 STATE_PUBLISHER = "robot_state_publisher"
 FRAME_RATE = 50.0  # [Hz] of the frames
@@ -128,7 +130,7 @@ def _start(robot: str, launch: SuiteLaunch) -> list[Action]:
         actions += recording(robot, launch, controller)
     simulated = {"robot": robot, **({"terrain": "course"} if course == "normal" and not launch["terrain"] else {})}
     if backend == "mujoco":  # a robot in MuJoCo that has the topics of a real one
-        clock = {"clock": launch.simulated_time, "lockstep": lockstep}
+        clock = {"clock": launch.simulated_time, "lockstep": lockstep, "patience": SIMULATION_PATIENCE}
         actions.append(launch.node("sim_bridge", SIMULATOR, simulated | clock | waiting))
     else:
         actions += _behind_bridge(robot, launch, simulated, waiting)
