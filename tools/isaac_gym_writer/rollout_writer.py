@@ -8,8 +8,8 @@ env.step():
     recorder = rollout_writer.attach(env, "walk.rollout", robot="aliengo")          # to a file
     recorder = rollout_writer.attach(env, live="127.0.0.1:9870", pace=True)         # or to a running isaac_playback
 
-and recorder.close() at the end. With Isaac Gym alone, make a GymRecorder. Every row holds the state BEFORE a step and
-the action decided in it, which is what a comparison of policies needs.
+and recorder.close() at the end. With Isaac Gym alone, give its tensors to RolloutWriter.write. Every row holds the
+state BEFORE a step and the action decided in it, which is what a comparison of policies needs.
 
 Each row is written before step() continues, so a crash of the simulation loses no row, and a power cut the last second.
 Errors of the disk or the socket never stop the simulation. docs/isaac_gym.md of the suite
@@ -26,7 +26,7 @@ import struct
 import sys
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -204,37 +204,6 @@ class LeggedGymRecorder:
 
 
 attach = LeggedGymRecorder
-
-
-class GymRecorder:
-    """Records from Isaac Gym's tensor API alone. wrap_tensor: isaacgym.gymtorch.wrap_tensor; first_dof: the robot's
-    first row in the DOF state tensor; actor: its row in the root state tensor (0 and 0 with one robot).
-    """
-
-    def __init__(
-        self,
-        gym: Any,
-        sim: Any,
-        wrap_tensor: Callable[[Any], Any],
-        writer: RolloutWriter,
-        joints: int,
-        first_dof: int = 0,
-        actor: int = 0,
-    ) -> None:
-        self._gym, self._sim, self._writer = gym, sim, writer
-        self._dofs, self._actor = slice(first_dof, first_dof + joints), actor
-        self._dof_state = wrap_tensor(gym.acquire_dof_state_tensor(sim))
-        self._root_state = wrap_tensor(gym.acquire_actor_root_state_tensor(sim))
-        self.close = writer.close
-
-    def record(
-        self, target: Numbers = None, action: Numbers = None, command: Numbers = (), first: bool = False
-    ) -> None:
-        """Record the state now and what was decided in it; call it once per control step, before simulating on."""
-        self._gym.refresh_dof_state_tensor(self._sim)
-        self._gym.refresh_actor_root_state_tensor(self._sim)
-        dofs, root = _numbers(self._dof_state[self._dofs]), _numbers(self._root_state[self._actor])
-        self._writer.write(dofs[:, 0], dofs[:, 1], root, action, target, command, first)
 
 
 def _row(*parts: Numbers) -> np.ndarray:

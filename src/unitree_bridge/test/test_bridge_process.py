@@ -41,7 +41,7 @@ def test_after_a_signal_the_bridge_sends_damping_for_a_while(start, client, boar
     assert board.commands.last_stiff() is not None
     assert program.end(number) == 0, program.output
     assert is_damping(board.commands.last)
-    assert board.commands.last_arrival - board.commands.last_stiff() > 0.05  # of 0.12 s: arrivals are noticed late
+    assert board.commands.recent[-1][0] - board.commands.last_stiff() > 0.05  # of 0.12 s: arrivals are noticed late
     assert "Traceback" not in program.output
 
 

@@ -29,9 +29,6 @@ SCRIPT = Path(__file__).with_name("plots.js")
 COLOURS = 6  # of document.css
 UNKNOWN = 0xFFFF  # stands for NaN
 LEVELS = 0xFFFE  # maximum multiple
-MAIN = """import { Plots, unpack } from "./plots.js";
-const plots = new Plots(plotted.plots, await unpack(plotted));
-"""  # the main script of a page with only plots
 Scale = Literal["linear", "logarithmic", "path"]  # path: y over x in a plane, both in the same unit
 
 
@@ -160,7 +157,7 @@ class Plots:
             f'role="group" aria-label="{escape(description(plot))}"></figure>'
         )
 
-    def add_to(self, page: Page, main: str = MAIN) -> None:
+    def add_to(self, page: Page, main: str) -> None:
         """Add uPlot, plots.js and, as `plotted` for the `main` script, the data of these plots to the page.
 
         Raises FcnetError if youplot is not installed.

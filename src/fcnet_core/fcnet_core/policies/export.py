@@ -122,9 +122,8 @@ def _random_inputs(step: ScaledStep, config: PolicyConfig, *lead: int) -> tuple[
     """Return observations (*lead, ...), and a memory of lead[0] robots."""
     observation = {}
     for name, spec in config.observation_spec.items():
-        integers = spec.dtype != "float32"
-        shape = (*lead, *spec.shape)
-        observation[name] = torch.randint(255, shape).to(getattr(torch, spec.dtype)) if integers else torch.randn(shape)
+        shape, whole = (*lead, *spec.shape), spec.dtype != "float32"
+        observation[name] = torch.randint(255, shape).to(getattr(torch, spec.dtype)) if whole else torch.randn(shape)
     state = {
         name: torch.randn_like(array) if array.is_floating_point() else torch.randint_like(array, 100)
         for name, array in step.network.cold(lead[0]).items()

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from fcnet_core.errors import SimulationError
 from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.physics.body import Body
-from quadruped_sim.render.appearance import SUN, display_model, half_length
+from quadruped_sim.physics.mjcf import footprint
+from quadruped_sim.render.appearance import SUN, display_model
 from quadruped_sim.render.trajectory import Trajectory, averaged
 
 Picture = npt.NDArray[np.uint8]
@@ -28,6 +29,8 @@ BACKENDS = {  # what each of them needs
 SIZES = range(16, 1921)  # [pixels] of a picture's edge
 OVERSAMPLING = 2  # along each edge: shadows have no smooth edges of their own
 MOST_SHAPES = 3000  # of robot (60) and ground (1000 at most)
+LENGTH = 1.3  # of a robot, compared with the distance between its hips
+EVERYTHING = mujoco.mjtCatBit.mjCAT_ALL
 SMOOTHING = 0.8  # [s] over which the camera's path is averaged
 
 
@@ -67,17 +70,18 @@ def pictures(shown: Trajectory, view: Camera, width: int, height: int, rows: Ite
     followed = averaged(shown.position, window)
     headings = averaged(np.unwrap(roll_pitch_yaw(shown.orientation)[:, 2])[:, None], window)[:, 0]
     camera, pixels = mujoco.MjvCamera(), np.empty((fine[1], fine[0], 3), dtype=np.uint8)
-    camera.elevation, camera.distance = view.elevation, view.distance * 2 * half_length(shown.robot)
+    camera.elevation, camera.distance = view.elevation, view.distance * 2 * LENGTH * footprint(shown.robot)[0]
     gl, context = offscreen_context(body.model, *fine)
     try:
         mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
         for row in rows:
-            _pose(body, shown, row)
+            body.move(np.concatenate([shown.position[row], shown.orientation[row, [3, 0, 1, 2]]]), shown.joints[row])
+            for compute in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight):
+                compute(body.model, body.data)
             body.data.light_xpos[0] = followed[row] - 4.0 * SUN
             camera.lookat[:] = followed[row] - [0.0, 0.0, 0.25 * shown.robot.nominal_height]
             camera.azimuth = np.degrees(headings[row if view.turning else 0]) + view.azimuth
-            everything = mujoco.mjtCatBit.mjCAT_ALL
-            mujoco.mjv_updateScene(body.model, body.data, mujoco.MjvOption(), None, camera, everything, scene)
+            mujoco.mjv_updateScene(body.model, body.data, mujoco.MjvOption(), None, camera, EVERYTHING, scene)
             for geom in scene.geoms[: scene.ngeom]:
                 if geom.category == mujoco.mjtCatBit.mjCAT_STATIC:  # ground: its shadow on itself would be speckled
                     geom.category = mujoco.mjtCatBit.mjCAT_DECOR
@@ -88,13 +92,6 @@ def pictures(shown: Trajectory, view: Camera, width: int, height: int, rows: Ite
     finally:
         context.free()
         gl.free()
-
-
-def _pose(body: Body, shown: Trajectory, row: int) -> None:
-    trunk = np.concatenate([shown.position[row], shown.orientation[row, [3, 0, 1, 2]]])
-    body.move(trunk, shown.joints[row])
-    for compute in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight):
-        compute(body.model, body.data)
 
 
 def offscreen_context(model: mujoco.MjModel, width: int, height: int) -> tuple[Any, mujoco.MjrContext]:

@@ -88,23 +88,22 @@ def test_steps_without_recorded_targets_are_not_compared(recording, aliengo):
     assert (error["steps"], error["rmse"]) == (0, None)
 
 
-def test_isaac_gyms_tensor_api_alone_gives_the_same(environment, tmp_path):
+def test_tensors_given_to_a_writer_give_the_same(environment, tmp_path):
     paths = [tmp_path / "env.rollout", tmp_path / "gym.rollout"]
     writer = rollout_writer.RolloutWriter(environment.dt, environment.dof_names, str(paths[1]))
-    raw = rollout_writer.GymRecorder(
-        environment.gym, environment.sim, environment.gym.wrap_tensor, writer, joints=12, first_dof=12, actor=1
-    )
     plain_step = environment.step
 
     def step(actions):
-        raw.record(environment.default_dof_pos[0] + 0.25 * actions[1], actions[1], environment.commands[1, :3])
+        state = environment.dof_pos[1], environment.dof_vel[1], environment.root_states[1]
+        target = environment.default_dof_pos[0] + 0.25 * actions[1]
+        writer.write(*state, actions[1], target, environment.commands[1, :3])
         return plain_step(actions)
 
     environment.step = step
     recorder = rollout_writer.attach(environment, str(paths[0]), env_id=1)
     environment.drive(20)
     recorder.close()
-    raw.close()
+    writer.close()
     assert environment.step is step, "close() gives step() back"
     one, other = (read_recording(path) for path in paths)
     np.testing.assert_array_equal(one.joints.position, other.joints.position)

@@ -94,16 +94,6 @@ class CommandLog:
         with self._lock:
             return list(self._history)
 
-    @property
-    def arrivals(self) -> Array:
-        """Arrivals of the last `keep` valid commands, oldest first."""
-        return np.array([arrival for arrival, _command in self.recent])
-
-    @property
-    def last_arrival(self) -> float | None:
-        """Arrival of the last valid command, None without any."""
-        return self._history[-1][0] if self._history else None
-
     def last_stiff(self) -> float | None:
         """Return the arrival of the last stiff command, None without any."""
         return next((arrival for arrival, command in reversed(self.recent) if motor_terms(command)[3].any()), None)
