@@ -71,18 +71,18 @@ class StateBuffer(RobotState):
             return
         if names is not self._names:
             self._read_names(names)
-        misfit = ""
-        if not len(position) == len(velocity) == len(names):
+        wrong = self._misnamed
+        if not wrong and not len(position) == len(velocity) == len(names):
             found = f"{len(position)} positions and {len(velocity)} velocities for {len(names)} names"
-            misfit = f"joint_states has {found}; publish one for each joint"
-        self._wrong_joints = self._misnamed or misfit
-        if not self._wrong_joints:
+            wrong = f"joint_states has {found}; publish one for each joint"
+        if not wrong:
             self.joint_position[:] = position[self._order]
             self.joint_velocity[:] = velocity[self._order]
             self.joint_effort[:] = effort[self._order] if len(effort) == len(names) else np.nan
             self.joints_stamp = seconds(stamp)
             if self._simulated_time:
-                self.joints_received, self._wrong_joints = self.joints_stamp, _time_of_day(JOINT_STATES, stamp)
+                self.joints_received, wrong = self.joints_stamp, _time_of_day(JOINT_STATES, stamp)
+        self._wrong_joints = wrong  # once: services of another thread ask for the problem at any time
 
     def store_imu(self, content: bytes, received: float) -> None:
         """Store a serialised Imu. An invalid message changes no value and becomes a problem."""
@@ -95,10 +95,10 @@ class StateBuffer(RobotState):
         except MessageError as error:
             self._wrong_imu = f"imu/data: {error}"
             return
-        self._wrong_imu = ""
-        self.imu_stamp = seconds(stamp)
+        self.imu_stamp, wrong = seconds(stamp), ""
         if self._simulated_time:
-            self.imu_received, self._wrong_imu = self.imu_stamp, _time_of_day(IMU, stamp)
+            self.imu_received, wrong = self.imu_stamp, _time_of_day(IMU, stamp)
+        self._wrong_imu = wrong
         self.orientation[:] = numbers[0:4]
         self.angular_velocity[:] = numbers[13:16]
 

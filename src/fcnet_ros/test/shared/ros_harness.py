@@ -15,7 +15,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -24,6 +24,7 @@ from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rclpy.exceptions import InvalidHandle
 from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import QoSProfile, qos_profile_sensor_data
 from rclpy.time import Time as RosTime
@@ -358,7 +359,8 @@ class Client:
 
     def _spin(self) -> None:
         while not self._closed.is_set():
-            self._executor.spin_once(timeout_sec=0.1)
+            with suppress(InvalidHandle):  # a test has destroyed what the executor was about to wait for
+                self._executor.spin_once(timeout_sec=0.1)
 
     def _take_health(self, message: DiagnosticArray) -> None:
         for status in message.status:

@@ -174,4 +174,4 @@ def test_a_missing_plan_is_refused(tmp_path):
 @pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_damaged_plan_is_used_or_refused_in_a_sentence(path):
     counts = read_damaged(path, load_plan, files=50)
-    assert counts.keys() == {"used", "refused"}
+    assert counts.keys() <= {"used", "refused"}
