@@ -3,8 +3,8 @@
     python benchmarks/replay_speed.py [--seconds 60] [--rounds 5]
 
 The bags are generated: states and odom at 250 and 500 Hz, uncompressed and with compressed chunks. The commands
-`fcnet replay BAG --report FILE` run in turn, and `fcnet replay --help`: the start of Python and its libraries. Other
-work on the machine changes processor time less than the time that has passed.
+`fcnet replay BAG --report FILE` run in turn, and `fcnet replay --help`: the start of Python and its libraries. The
+evaluation alone is that of a second bag in one process. All times are processor time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from rosbags.rosbag2 import CompressionMode
@@ -33,6 +32,12 @@ KINDS = {
     "250 Hz, compressed": (250.0, CompressionMode.STORAGE),
     "500 Hz, compressed": (500.0, CompressionMode.STORAGE),
 }
+REPLAY = ("fcnet_core.cli", "replay")
+EVALUATE = """import pathlib, sys, time, fcnet_replay.evaluation
+for _ in range(2):
+    began = time.process_time()
+    fcnet_replay.evaluation.evaluate_bag(pathlib.Path(sys.argv[1]))
+print(time.process_time() - began)"""
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
@@ -44,27 +49,30 @@ def main() -> None:
     args = parser.parse_args()
     model, robot = load_model(shipped_model("aliengo")), load_robot("aliengo")
     with tempfile.TemporaryDirectory() as folder:
-        commands = {"--help": ["--help"]}
+        bags = {}
         for kind, (rate, compression) in KINDS.items():
             custom = {"fcnet.robot": "aliengo"}
             bag = MadeBag(model, robot, seconds=args.seconds, rate=rate, compression=compression, custom=custom)
-            commands[kind] = [str(bag.write(Path(folder) / kind)), "--report", f"{folder}/page.html"]
-            _command(commands[kind])  # compiles, and brings the files into memory
-        rounds = [{kind: _command(command) for kind, command in commands.items()} for _ in range(args.rounds)]
-    print(f"{'fcnet replay':<20} {'processor [s]':>14} {'passed [s]':>11} {'x real time':>12}")
-    for kind in commands:
-        processor, passed = (statistics.median(times[kind][part] for times in rounds) for part in range(2))
-        ratio = f"{args.seconds / processor:12.0f}" if kind in KINDS else ""
-        print(f"{kind:<20} {processor:14.2f} {passed:11.2f} {ratio}")
+            bags[kind] = str(bag.write(Path(folder) / kind))
+        rounds = [{kind: _times(bag, f"{folder}/page.html") for kind, bag in bags.items()} for _ in range(args.rounds)]
+    print(f"{'processor time':<20} {'command [s]':>12} {'x real time':>12} {'evaluation [s]':>15} {'x real time':>12}")
+    for kind in bags:
+        whole, alone = (statistics.median(times[kind][part] for times in rounds) for part in range(2))
+        print(f"{kind:<20} {whole:12.2f} {args.seconds / whole:12.0f} {alone:15.3f} {args.seconds / alone:12.0f}")
+    print(f"{'fcnet replay --help':<20} {_run('-m', *REPLAY, '--help')[0]:12.2f}")
 
 
-def _command(arguments: list[str]) -> tuple[float, float]:
-    """Return the CPU seconds and the elapsed seconds of one `fcnet replay`."""
-    command = [sys.executable, "-m", "fcnet_core.cli", "replay", *arguments]
-    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, env=os.environ | ONE_THREAD, stdout=subprocess.DEVNULL, check=True)
-    passed, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, passed
+def _times(bag: str, page: str) -> tuple[float, float]:
+    """Return the processor time [s] of `fcnet replay BAG --report FILE`, and that of the evaluation alone."""
+    return _run("-m", *REPLAY, bag, "--report", page)[0], float(_run("-c", EVALUATE, bag)[1])
+
+
+def _run(*arguments: str) -> tuple[float, str]:
+    """Return the processor time [s] and the output of Python with these arguments."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([sys.executable, *arguments], env=os.environ | ONE_THREAD, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout.decode()
 
 
 if __name__ == "__main__":

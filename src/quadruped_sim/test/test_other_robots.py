@@ -27,7 +27,7 @@ from quadruped_sim.evaluation.score import score_of
 from quadruped_sim.evaluation.trial import Trial
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.terrain import Flat, Stairs
-from quadruped_sim.render.appearance import display_model
+from quadruped_sim.render.renderer import display_model
 from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
 from quadruped_sim.tasks.setpoints import SetpointRanges
 

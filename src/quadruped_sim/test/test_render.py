@@ -16,8 +16,7 @@ from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import load_model, save_model, shipped_model
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat, named_terrain
-from quadruped_sim.render.appearance import display_model
-from quadruped_sim.render.renderer import offscreen_context
+from quadruped_sim.render.renderer import display_model, offscreen_context
 from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
 
 SMALL = ["--size", "64x48", "--fps", "10"]

@@ -1,1 +1,1 @@
-"""Rendering: trajectories, appearance, camera and files."""
+"""Rendering: trajectories, pictures and files."""
