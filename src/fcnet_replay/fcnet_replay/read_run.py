@@ -68,13 +68,7 @@ def read_run(
         problems += reader.problems()
     for record in (names.JOINT_STATES.name, names.IMU.name):
         if not found[record]:
-            topic, present = readers[record].name, sorted(bag.contents.topics)
-            if problems:
-                raise ReplayError(f"{bag.path} has no usable {topic}, which a replay needs: {problems[0]}")
-            more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
-            has = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics"
-            how = "name the robot's namespace, or give a topic map"
-            raise ReplayError(f"{bag.path} has no {topic}, which a replay needs; {has}: {how}")
+            raise ReplayError(_lacks(bag, readers[record].name, problems))
     for record, arrays in found.items():
         if "stamp" in arrays and (unknown := np.isnan(arrays["stamp"])).any():
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
@@ -109,6 +103,16 @@ def read_run(
         notes=notes,
         problems=tuple(problems),
     )
+
+
+def _lacks(bag: Bag, topic: str, problems: list[Problem]) -> str:
+    if problems:
+        return f"{bag.path} has no usable {topic}, which a replay needs: {problems[0]}"
+    present = sorted(bag.contents.topics)
+    more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
+    has = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics"
+    how = "name the robot's namespace, or give a topic map"
+    return f"{bag.path} has no {topic}, which a replay needs; {has}: {how}"
 
 
 class _TopicReader:

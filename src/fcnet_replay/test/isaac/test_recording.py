@@ -240,7 +240,7 @@ def save_pt(path, arrays):
 def assert_same(found, expected):
     for record in ("joints", "imu", "targets", "odometry"):
         for name, array in vars(getattr(expected, record)).items():
-            if name != "linear_acceleration":  # which begins anew with each episode
+            if name != "linear_acceleration":  # which starts at zero in each episode
                 np.testing.assert_allclose(getattr(getattr(found, record), name), array, atol=1e-6, err_msg=name)
 
 

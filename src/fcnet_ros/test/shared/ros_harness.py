@@ -155,7 +155,7 @@ class Process:
                 if f"{MARK}={self._mark}".encode() in (folder / "environ").read_bytes().split(b"\0"):
                     found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except OSError:
-                continue  # it has ended meanwhile, or belongs to another user
+                continue  # it has ended, or belongs to another user
         return found
 
     def kill(self, name: str) -> None:
