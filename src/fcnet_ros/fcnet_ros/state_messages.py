@@ -40,34 +40,37 @@ class StateBuffer(RobotState):
     def __init__(self, joint_names: tuple[str, ...], timeout: float, simulated_time: bool = False) -> None:
         self._joint_names, self._simulated_time = joint_names, simulated_time
         joints = len(joint_names)
-        self._values: Array = np.zeros(2 * joints + 7)  # the first four arrays, one after the other
-        self.joint_position, self.joint_velocity, self.orientation, self.angular_velocity = np.split(
-            self._values, np.cumsum([joints, joints, 4])
-        )
+        self.joint_position, self.joint_velocity = np.zeros(joints), np.zeros(joints)
+        self.orientation, self.angular_velocity = np.zeros(4), np.zeros(3)
         self.joint_effort: Array = np.full(joints, np.nan)
-        self.joints_received = self.imu_received = NEVER
+        # When the newest message was received and its problem, set at once: other threads ask at any time.
+        self._joints: tuple[float, str] = NEVER, ""
+        self._imu: tuple[float, str] = NEVER, ""
         self.joints_stamp = self.imu_stamp = 0.0
         self._timeout = timeout
         self._names_reader = NamesReader()
         self._read_names(())
-        self._wrong_joints = self._wrong_imu = ""
+
+    @property
+    def joints_received(self) -> float:
+        """When the newest JointState was received, NEVER before the first."""
+        return self._joints[0]
 
     @property
     def received(self) -> float:
         """When the older of the two parts was received."""
-        return min(self.joints_received, self.imu_received)
+        return min(self._joints[0], self._imu[0])
 
     def store_joints(self, content: bytes, received: float) -> None:
         """Store a serialised JointState with joints in any order; other joints are ignored.
 
         An invalid message changes no value and becomes a problem.
         """
-        self.joints_received = received
         try:
             reader, stamp, names = self._names_reader.read(content)
             position, velocity, effort = reader.doubles(), reader.doubles(), reader.doubles()
         except MessageError as error:
-            self._wrong_joints = f"joint_states: {error}"
+            self._joints = received, f"joint_states: {error}"
             return
         if names is not self._names:
             self._read_names(names)
@@ -76,40 +79,46 @@ class StateBuffer(RobotState):
             found = f"{len(position)} positions and {len(velocity)} velocities for {len(names)} names"
             wrong = f"joint_states has {found}; publish one for each joint"
         if not wrong:
-            self.joint_position[:] = position[self._order]
-            self.joint_velocity[:] = velocity[self._order]
+            position, velocity = position[self._order], velocity[self._order]
+            if self._simulated_time:
+                received, wrong = seconds(stamp), _time_of_day(JOINT_STATES, stamp)
+            wrong = wrong or self._unusable_joints(position, velocity)
+            if wrong:
+                self._joints = received, wrong  # before its values
+            self.joint_position[:], self.joint_velocity[:] = position, velocity
             self.joint_effort[:] = effort[self._order] if len(effort) == len(names) else np.nan
             self.joints_stamp = seconds(stamp)
-            if self._simulated_time:
-                self.joints_received, wrong = self.joints_stamp, _time_of_day(JOINT_STATES, stamp)
-        self._wrong_joints = wrong  # once: services of another thread ask for the problem at any time
+        self._joints = received, wrong
 
     def store_imu(self, content: bytes, received: float) -> None:
         """Store a serialised Imu. An invalid message changes no value and becomes a problem."""
-        self.imu_received = received
         try:
             reader = CdrReader(content)
             stamp = reader.stamp()
             reader.text()
             numbers = reader.array(IMU_NUMBERS)
         except MessageError as error:
-            self._wrong_imu = f"imu/data: {error}"
+            self._imu = received, f"imu/data: {error}"
             return
-        self.imu_stamp, wrong = seconds(stamp), ""
+        wrong = ""
         if self._simulated_time:
-            self.imu_received, wrong = self.imu_stamp, _time_of_day(IMU, stamp)
-        self._wrong_imu = wrong
-        self.orientation[:] = numbers[0:4]
-        self.angular_velocity[:] = numbers[13:16]
+            received, wrong = seconds(stamp), _time_of_day(IMU, stamp)
+        if wrong := wrong or _unusable_imu(numbers[0:4], numbers[13:16]):
+            self._imu = received, wrong  # before its values
+        self.orientation[:], self.angular_velocity[:] = numbers[0:4], numbers[13:16]
+        self.imu_stamp = seconds(stamp)
+        self._imu = received, wrong
 
     def problem(self, now: float) -> str | None:
-        """Return why this state must not be used at time `now`; None if it may."""
-        for topic, received in ((JOINT_STATES.name, self.joints_received), (IMU.name, self.imu_received)):
+        """Return why this state must not be used at time `now`; None if it may. Any thread may ask."""
+        wrong = ""
+        for topic, (received, problem) in ((JOINT_STATES.name, self._joints), (IMU.name, self._imu)):
             if received == NEVER:
                 return f"no message on {topic} yet; start the robot's bridge or the simulator"
             if now - received > self._timeout:
                 return f"{topic} is {now - received:.2f} s old, the limit is {self._timeout:g} s; check the bridge"
-        return self._wrong_joints or self._wrong_imu or self._unusable_value()
+            wrong = wrong or problem
+        return wrong or None
 
     def _read_names(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -119,19 +128,24 @@ class StateBuffer(RobotState):
         missing = [name for name in self._joint_names if name not in names]
         self._misnamed = f"joint_states lacks {', '.join(missing)}; it names {', '.join(names)}" if missing else ""
 
-    def _unusable_value(self) -> str | None:
-        if not math.isfinite(self._values.dot(self._values)):  # ten times as fast as isfinite and all
-            for what, values in (("position", self.joint_position), ("velocity", self.joint_velocity)):
+    def _unusable_joints(self, position: Array, velocity: Array) -> str:
+        if not math.isfinite(position.dot(position) + velocity.dot(velocity)):  # ten times as fast as isfinite and all
+            for what, values in (("position", position), ("velocity", velocity)):
                 if not (finite := np.isfinite(values)).all():
                     joint = self._joint_names[int(finite.argmin())]
                     return f"joint_states: the {what} of {joint} is not a finite number"
-            for what, values in (("orientation", self.orientation), ("angular velocity", self.angular_velocity)):
-                if not np.isfinite(values).all():
-                    return f"imu/data: the {what} is not a finite number"
-        length = math.hypot(*self.orientation.tolist())
-        if not abs(length - 1.0) <= UNIT_TOLERANCE:
-            return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
-        return None
+        return ""
+
+
+def _unusable_imu(orientation: Array, angular_velocity: Array) -> str:
+    """Return the error in the values of an IMU; empty if they can be used."""
+    length = math.hypot(*orientation.tolist())
+    if abs(length - 1.0) <= UNIT_TOLERANCE and all(map(math.isfinite, angular_velocity.tolist())):
+        return ""
+    for what, values in (("orientation", orientation), ("angular velocity", angular_velocity)):
+        if not np.isfinite(values).all():
+            return f"imu/data: the {what} is not a finite number"
+    return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
 
 
 def _time_of_day(topic: Topic, stamp: int) -> str:

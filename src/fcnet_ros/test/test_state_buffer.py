@@ -2,11 +2,13 @@
 
 import math
 import re
+import sys
 
 import numpy as np
 import pytest
 from geometry_msgs.msg import Quaternion, Vector3
 from rclpy.serialization import serialize_message
+from rclpy.time import Time
 from ros_harness import JOINTS
 from sensor_msgs.msg import Imu, JointState
 
@@ -22,14 +24,22 @@ def buffer():
     return StateBuffer(JOINTS, timeout=0.1)
 
 
-def store(buffer, names=JOINTS, now=1.0, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0)):
+def made(names=JOINTS, position=None, velocity=None, orientation=UPRIGHT, rate=(0, 0, 0), stamp=0.0):
+    """A serialised JointState and Imu."""
     position = np.arange(len(names)) * 0.1 if position is None else position
     velocity = np.arange(len(names)) * 1.0 if velocity is None else velocity
     joints = JointState(name=list(names), position=position, velocity=velocity)
-    buffer.store_joints(serialize_message(joints), now)
     (qx, qy, qz, qw), (x, y, z) = map(float, orientation), map(float, rate)
     imu = Imu(orientation=Quaternion(x=qx, y=qy, z=qz, w=qw), angular_velocity=Vector3(x=x, y=y, z=z))
-    buffer.store_imu(serialize_message(imu), now)
+    for message in (joints, imu):
+        message.header.stamp = Time(seconds=stamp).to_msg()
+    return serialize_message(joints), serialize_message(imu)
+
+
+def store(buffer, names=JOINTS, now=1.0, **values):
+    joints, imu = made(names, **values)
+    buffer.store_joints(joints, now)
+    buffer.store_imu(imu, now)
 
 
 def test_joints_are_matched_by_name_in_any_order_among_others(buffer):
@@ -87,3 +97,45 @@ def test_a_part_that_was_not_received_or_is_stale_is_a_problem_that_names_its_to
 def test_a_value_that_is_missing_not_finite_or_no_rotation_is_a_problem(buffer, field, values, words):
     store(buffer, **{field: values})
     assert words in buffer.problem(1.0)
+
+
+BAD_RATE, NO_ATTITUDE = {"rate": [math.nan] * 3}, {"orientation": [0.0] * 4}
+UNNAMED, OF_TODAY = {"names": JOINTS[1:]}, {"stamp": 1_700_000_000}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("simulated", "before", "after"),
+    [
+        (False, None, UNNAMED),
+        (False, {"now": 0.5}, UNNAMED),
+        (False, {"now": 0.5}, {}),
+        (False, {}, {"position": [math.nan] * 12} | NO_ATTITUDE),
+        (False, BAD_RATE, NO_ATTITUDE),
+        (True, {"stamp": 0.5}, {"stamp": 0.6}),
+        (True, OF_TODAY | NO_ATTITUDE, {"stamp": 1}),
+        (True, {"stamp": 1}, OF_TODAY | NO_ATTITUDE),
+    ],
+)
+def test_whoever_asks_while_a_message_is_stored_gets_the_answer_of_before_or_after(simulated, before, after, order):
+    """Another thread may ask between any two lines of the one that stores; here the latter asks there itself."""
+    buffer, answers = StateBuffer(JOINTS, timeout=0.1, simulated_time=simulated), []
+
+    def ask_before_a_line(_frame, event, _argument):
+        if event == "line":
+            answers.append(buffer.problem(1.0))
+        return ask_before_a_line
+
+    def trace(frame, _event, _argument):
+        return ask_before_a_line if frame.f_code.co_name in ("store_joints", "store_imu") else None
+
+    if before is not None:
+        store(buffer, **before)
+    for store_part, content in list(zip((buffer.store_joints, buffer.store_imu), made(**after), strict=True))[::order]:
+        answers[:] = [buffer.problem(1.0)]
+        former = sys.gettrace()
+        sys.settrace(trace)
+        store_part(content, 1.0)
+        sys.settrace(former)
+        assert len(answers) > 5
+        assert set(answers) <= {answers[0], buffer.problem(1.0)}
