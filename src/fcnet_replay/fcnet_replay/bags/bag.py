@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,8 +48,9 @@ class Bag:
 
     def batches(self, topics: frozenset[str] | None = None) -> Iterator[MessageBatch]:
         """Yield the messages of these topics (None: all), file by file. Raises ReplayError if no file can be read."""
-        good = 0
+        good = end = 0
         for path in self.files:
+            begin = end
             try:
                 facts = path.stat()  # a file under /proc has no size, and reading it may block
                 if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
@@ -60,6 +62,8 @@ class Bag:
                     else:
                         reader = READERS[plain.suffix]
                     for batch in reader(plain, path, topics, self.contents):
+                        batch = replace(batch, place=begin + batch.place)
+                        end = max(end, int(batch.place.max()) + 1)
                         yield self._decompressed(batch) if self._compressed_messages else batch
                 good += 1
             except ReplayError as error:
@@ -68,17 +72,17 @@ class Bag:
             raise ReplayError(f"{self.contents.problems[-1]}")
 
     def _decompressed(self, batch: MessageBatch) -> MessageBatch:
-        messages, received = [], []
-        for message, time in zip(batch.messages(), batch.received.tolist(), strict=True):
+        messages, kept = [], []
+        for row, message in enumerate(batch.messages()):
             try:
                 messages.append(unpacked_zstd(message, LARGEST_MESSAGE))
-                received.append(time)
+                kept.append(row)
             except zstandard.ZstdError:
                 continue
         if lost := len(batch.size) - len(messages):
             what = f"{counted(lost, 'message')} of {batch.topic} left out, which cannot be decompressed"
             self.contents.problems.append(damage(self.path, None, what))
-        return batch_of(batch.topic, batch.kind, received, messages)
+        return batch_of(batch.topic, batch.kind, batch.received[kept].tolist(), batch.place[kept].tolist(), messages)
 
 
 def open_bag(path: str | Path) -> Bag:
@@ -95,7 +99,7 @@ def open_bag(path: str | Path) -> Bag:
     except UNREADABLE as error:
         why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
     found = [file for file in place.iterdir() if _is_bag_file(file) and file.is_file()]
-    files = tuple(sorted({file.resolve(): file for file in found}.values()))  # each once, in spite of links
+    files = tuple(sorted({file.resolve(): file for file in found}.values(), key=_numbered))  # links once
     if not files:
         raise ReplayError(f"{place} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it")
     bag = Bag(place, files, _metadata_of_files(files))
@@ -120,6 +124,8 @@ def _described(folder: Path) -> Bag:
         raise ValueError(f"{missing[0]} is missing")
     if len({file.resolve() for file in files}) < len(files):
         raise ValueError("its metadata.yaml names a file more than once")
+    if len({_numbered(file)[::2] for file in files}) == 1:  # rosbag2 counts them; after other names, its order counts
+        files = tuple(sorted(files, key=_numbered))
     return Bag(folder, files, metadata)
 
 
@@ -157,6 +163,11 @@ def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
             custom.update(metadata.custom)
             compression = metadata.compression_mode
     return _Metadata(compression_mode=compression, custom_data=custom)
+
+
+def _numbered(path: Path) -> tuple[str | int, ...]:
+    """Return the name as its texts and, at every second place, its numbers: x_10 comes after x_9."""
+    return tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name))
 
 
 def _is_bag_file(path: Path) -> bool:

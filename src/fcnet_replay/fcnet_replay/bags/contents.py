@@ -31,13 +31,15 @@ def damage(path: Path, offset: int | None, what: str) -> Problem:
 
 @dataclass(frozen=True)
 class MessageBatch:
-    """N messages of one topic in CDR. kind: their ROS type, such as sensor_msgs/msg/Imu; received (N,) [ns]; size (N,)
-    [bytes]; content: the messages, concatenated without gaps.
+    """N messages of one topic in CDR. kind: their ROS type, such as sensor_msgs/msg/Imu; received (N,) [ns]; place
+    (N,): their numbers among the messages of all topics, in the order of recording; size (N,) [bytes]; content: the
+    messages, concatenated without gaps.
     """
 
     topic: str
     kind: str
     received: Rows
+    place: Rows
     size: Rows
     content: Bytes
 
@@ -47,11 +49,11 @@ class MessageBatch:
         return [whole[end - size : end] for end, size in zip(ends.tolist(), self.size.tolist(), strict=True)]
 
 
-def batch_of(topic: str, kind: str, received: list[int], messages: list[bytes]) -> MessageBatch:
+def batch_of(topic: str, kind: str, received: list[int], place: list[int], messages: list[bytes]) -> MessageBatch:
     """Return a batch of single messages."""
     size = np.array([len(message) for message in messages], dtype=np.int64)
     content = np.frombuffer(b"".join(messages), dtype=np.uint8)
-    return MessageBatch(topic, kind, np.array(received, dtype=np.int64), size, content)
+    return MessageBatch(topic, kind, np.array(received, np.int64), np.array(place, np.int64), size, content)
 
 
 @dataclass

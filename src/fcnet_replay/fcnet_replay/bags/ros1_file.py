@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import struct
 from collections.abc import Iterator
+from heapq import merge
 from itertools import islice
 from pathlib import Path
 
@@ -49,13 +50,16 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
             elif wanted is None or connection.topic in wanted:
                 what = f"messages of {connection.topic} left out: ROS has no type {connection.msgtype}"
                 contents.problems.append(Problem("left_out", what))
-        messages = reader.messages(chosen) if chosen else iter(())
+        places = {at: chunk * 2**32 for chunk, at in enumerate(sorted(reader.chunks))}
+        entries = merge(*(reader.indexes[connection.id] for connection in chosen))  # as reader.messages does
+        order = (places[entry.chunk_pos] + entry.offset for entry in entries)
+        messages = zip(order, reader.messages(chosen) if chosen else (), strict=False)
         while some := list(islice(messages, 2000)):
-            for connection in dict.fromkeys(connection for connection, _, _ in some):
+            for connection in dict.fromkeys(connection for _, (connection, _, _) in some):
                 topic, kind = connection.topic, connection.msgtype
-                mine = [(time, content) for of, time, content in some if of is connection]
-                data = [bytes(types.ros1_to_cdr(content, kind)) for _, content in mine]
-                yield batch_of(topic, kind, [time for time, _ in mine], data)
+                mine = [(time, place, content) for place, (of, time, content) in some if of is connection]
+                data = [bytes(types.ros1_to_cdr(content, kind)) for _, _, content in mine]
+                yield batch_of(topic, kind, [time for time, _, _ in mine], [place for _, place, _ in mine], data)
             read += len(some)
     except UNREADABLE as error:
         contents.problems.append(damage(name, None, f"after at least {read} messages: {error!s:.200}"))

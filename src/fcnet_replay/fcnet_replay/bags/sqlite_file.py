@@ -95,10 +95,11 @@ def _messages(database: _Database, topics: dict[int, tuple[str, str]]) -> Iterat
     rows = database.execute(
         f"SELECT topic_id, timestamp, data FROM messages WHERE topic_id IN ({','.join(map(str, topics))}) "
         f"AND typeof(data) = 'blob' AND typeof(timestamp) = 'integer' AND length(data) <= {LARGEST_MESSAGE} "
-        "ORDER BY timestamp, id"
+        "ORDER BY id"
     )
     error: sqlite3.Error | None = None
     some: list[Any] = [None]
+    read = 0
     while some and error is None:
         some = []
         try:
@@ -108,7 +109,9 @@ def _messages(database: _Database, topics: dict[int, tuple[str, str]]) -> Iterat
         except sqlite3.Error as caught:
             error = caught
         for number in dict.fromkeys(row[0] for row in some):
-            mine = [row for row in some if row[0] == number]
-            yield batch_of(*topics[number], [row[1] for row in mine], [row[2] for row in mine])
+            mine = [(place, *row[1:]) for place, row in enumerate(some, read) if row[0] == number]
+            place, received, content = map(list, zip(*mine, strict=True))
+            yield batch_of(*topics[number], received, place, content)
+        read += len(some)
     if error is not None:
         raise error

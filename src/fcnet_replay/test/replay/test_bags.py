@@ -148,3 +148,27 @@ def test_a_message_that_is_cut_is_reported_and_the_others_are_read() -> None:
     groups = columns_of("sensor_msgs/msg/JointState", [made[0], made[1][:-9], made[2]])
     assert [row for group in groups if isinstance(group, Columns) for row in group.rows.tolist()] == [0, 2]
     assert [group[0] for group in groups if not isinstance(group, Columns)] == [1]
+
+
+@pytest.mark.parametrize("listed", [False, True], ids=["without metadata.yaml", "named in reverse"])
+def test_files_are_read_by_their_numbers(write_bag, tmp_path, listed) -> None:
+    """Sorted as texts, x_10 and x_11 would come before x_2."""
+    (tmp_path / "x").mkdir()
+    for number in range(12):
+        (file,) = write_bag(seconds=0.6, edit=between(0.05 * number, 0.05 * number + 0.05)).glob("*.mcap")
+        shutil.copy(file, tmp_path / "x" / f"x_{number}.mcap")
+    if listed:
+        names = ", ".join(f"x_{number}.mcap" for number in reversed(range(12)))
+        (tmp_path / "x" / "metadata.yaml").write_text(
+            f"rosbag2_bagfile_information: {{relative_file_paths: [{names}], compression_mode: ''}}\n"
+        )
+    whole = everything(open_bag(write_bag(seconds=0.6)))
+    bag = open_bag(tmp_path / "x")
+    assert everything(bag)["/imu/data"] == whole["/imu/data"]
+    places = [place for batch in bag.batches(frozenset({"/imu/data"})) for place in batch.place.tolist()]
+    assert places == sorted(set(places)) and len(places) == len(whole["/imu/data"])
+
+
+def between(begin, end):
+    """An edit: only the messages of this time [s]."""
+    return lambda messages: [entry for entry in messages if begin <= entry[0] < end]
