@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import warnings
 
 import gymnasium
@@ -21,20 +23,72 @@ EXACT = {"noise": 0.0, "delay": 0.0, "jitter": 0.0, "dropout": 0.0, "joint_zero"
 STAND = load_robot("aliengo").stand_pose.astype(np.float32)
 
 
-@pytest.mark.parametrize("name", ["fcnet/Aliengo-v0", "fcnet/A1-v0", "fcnet/A1Walk-v0"])
+@pytest.mark.parametrize("name", [name for name in gymnasium.registry if name.startswith("fcnet/")])
 def test_gymnasium_and_stable_baselines3_accept_it(name) -> None:
-    env = gymnasium.make(name, terrain="rough")
+    env = gymnasium.make(name, terrain="rough", render_mode="rgb_array")
+    assert pickle.loads(pickle.dumps(env.spec)) == env.spec
     assert env.spec.max_episode_steps == quadruped_sim.environments.EPISODE
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.unwrapped.step(np.zeros(12))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message=".*symmetric and normalized.*")  # actions are those on the robot
-        check_env(env.unwrapped, skip_render_check=True)
+        check_env(env.unwrapped)
         stable_baselines3_check(env)
     first = env.reset(seed=3)[0]
     assert not np.array_equal(env.reset()[0], first)
     np.testing.assert_array_equal(env.reset(seed=3)[0], first)
+    env.close()
+    env.close()
+
+
+def test_a_walk_is_shown_in_pictures_at_the_rate_of_the_control_and_goes_on_as_without_them() -> None:
+    env = gymnasium.make("fcnet/Aliengo-v0", render_mode="rgb_array_list", rate=25.0, randomization=EXACT)
+    other = gymnasium.make("fcnet/A1-v0", render_mode="rgb_array", terrain="rough")
+    unseen = gymnasium.make("fcnet/Aliengo-v0", rate=25.0, randomization=EXACT)
+    assert (env.metadata["render_fps"], other.metadata["render_fps"]) == (25, 50)
+    for one in (env, other, unseen):
+        one.reset(seed=1)
+    assert other.unwrapped.render().std() > 10.0
+    for _ in range(3):
+        np.testing.assert_array_equal(env.step(STAND)[0], unseen.step(STAND)[0])
+    pictures = env.render()
+    assert [(picture.shape, picture.dtype) for picture in pictures] == 4 * [((480, 640, 3), np.uint8)]
+    assert 0 < (pictures[0] != pictures[-1]).mean() < 0.5 and pictures[0].std() > 10.0
+    before = other.render()
+    other.reset(seed=2)  # another ground
+    assert (other.render() != before).mean() > 0.3
+    with pytest.warns(UserWarning, match="rgb_array"):
+        assert unseen.unwrapped.render() is None
+    for one in (env, other):
+        one.close()
+
+
+def test_several_robots_have_a_picture_each() -> None:
+    envs = gymnasium.make_vec("fcnet/Aliengo-v0", num_envs=2, render_mode="rgb_array")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        envs.render()
+    envs.reset(seed=0)
+    one, other = envs.render()
+    assert (one != other).any()
+    envs.close()
+    envs.close()
+
+
+def test_a_process_forked_after_pictures_refuses_to_draw_instead_of_waiting_for_ever() -> None:
+    env = gymnasium.make("fcnet/Aliengo-v0", render_mode="rgb_array")
+    env.reset(seed=0)
+    env.render()
+    if not (child := os.fork()):
+        another = quadruped_sim.environments.OneRobot(robot="aliengo", render_mode="rgb_array")
+        another.reset(seed=0)
+        try:
+            another.render()
+        except SimulationError:
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    env.close()
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # make_vec_env tries whether it renders; RescaleAction rounds limits
@@ -106,14 +160,24 @@ def test_a_robot_of_many_begins_anew_in_the_step_after_its_last_while_the_others
         ({"commands": {"vz": 1.0}}, "unknown setpoint fields"),
         ({"randomization": {"friction": -1.0}}, "friction must not be negative"),
         ({"robot": "rex"}, "there is no robot file"),
+        ({"render_mode": "ansi"}, "render_mode 'ansi'"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*possible render_modes:UserWarning")
 def test_a_setting_that_cannot_be_is_one_sentence(settings, sentence) -> None:
     for make in (gymnasium.make, gymnasium.make_vec):
         with pytest.raises(FcnetError, match=sentence):
             make("fcnet/Aliengo-v0", **settings)
         with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
             make("fcnet/Aliengo-v0", speed=1.0)
+
+
+def test_what_cannot_be_done_is_one_sentence() -> None:
+    with pytest.raises(SimulationError, match="num_envs is 0"):
+        gymnasium.make_vec("fcnet/Aliengo-v0", num_envs=0)
+    for make in (gymnasium.make, gymnasium.make_vec):
+        with pytest.raises(SimulationError, match="no options, but got speed"):
+            make("fcnet/Aliengo-v0").reset(options={"speed": 1.0})
 
 
 @pytest.mark.parametrize("action", [np.full(12, np.nan), np.zeros(3)])

@@ -14,6 +14,7 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
+from fcnet_core.arrays import Array
 from fcnet_core.errors import SimulationError
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import roll_pitch_yaw
@@ -42,6 +43,7 @@ OVERSAMPLING = 2  # along each edge: shadows have no smooth edges of their own
 MOST_SHAPES = 3000  # of robot (60) and ground (1000 at most)
 LENGTH = 1.3  # of a robot, compared with the distance between its hips
 EVERYTHING = mujoco.mjtCatBit.mjCAT_ALL
+OPENGL_USERS: set[int] = set()  # this process, or the one that it was forked from, if it has used OpenGL
 SMOOTHING = 0.8  # [s] over which the camera's path is averaged
 
 
@@ -66,43 +68,66 @@ CAMERAS = {
 }
 
 
-def pictures(shown: Trajectory, view: Camera, width: int, height: int, rows: Iterable[int]) -> Iterator[Picture]:
-    """Yield a picture (height, width, 3) [pixels] of each of some rows of a trajectory.
+class Drawing:
+    """Draws a robot on a terrain into pictures (height, width, 3) [pixels], from a camera that follows it.
 
     Raises SimulationError if a picture cannot be that large or the computer lacks OpenGL.
     """
-    if width not in SIZES or height not in SIZES:
-        raise SimulationError(f"a picture of {width} x {height} pixels; choose {SIZES[0]} to {SIZES[-1]} each")
-    fine = (width * OVERSAMPLING, height * OVERSAMPLING)
-    body = Body(shown.robot, display_model(shown.robot, shown.terrain, *fine))
-    rectangle, scene = mujoco.MjrRect(0, 0, *fine), mujoco.MjvScene(body.model, MOST_SHAPES)
-    scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
+
+    def __init__(self, robot: Robot, terrain: Terrain, view: Camera, width: int, height: int) -> None:
+        if width not in SIZES or height not in SIZES:
+            raise SimulationError(f"a picture of {width} x {height} pixels; choose {SIZES[0]} to {SIZES[-1]} each")
+        self._robot, self._view, self._shape = robot, view, (height, width)
+        fine = (width * OVERSAMPLING, height * OVERSAMPLING)
+        self._body = Body(robot, display_model(robot, terrain, *fine))
+        self._rectangle, self._scene = mujoco.MjrRect(0, 0, *fine), mujoco.MjvScene(self._body.model, MOST_SHAPES)
+        self._scene.flags[mujoco.mjtRndFlag.mjRND_FOG] = True
+        self._camera, self._pixels = mujoco.MjvCamera(), np.empty((fine[1], fine[0], 3), dtype=np.uint8)
+        self._camera.elevation, self._camera.distance = view.elevation, view.distance * 2 * LENGTH * footprint(robot)[0]
+        self._gl, self._context = offscreen_context(self._body.model, *fine)
+
+    def draw(self, trunk: Array, joints: Array, followed: Array, heading: float) -> Picture:
+        """Return the picture of a pose, see Body.move, seen with the camera towards `followed` (3,) [m], from the
+        view's azimuth relative to `heading` [rad].
+        """
+        body, camera, scene = self._body, self._camera, self._scene
+        self._gl.make_current()  # other drawings of this thread have their own context
+        body.move(trunk, joints)
+        for compute in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight):
+            compute(body.model, body.data)
+        body.data.light_xpos[0] = followed - 4.0 * SUN
+        camera.lookat[:] = followed - [0.0, 0.0, 0.25 * self._robot.nominal_height]
+        camera.azimuth = np.degrees(heading) + self._view.azimuth
+        mujoco.mjv_updateScene(body.model, body.data, mujoco.MjvOption(), None, camera, EVERYTHING, scene)
+        for geom in scene.geoms[: scene.ngeom]:
+            if geom.category == mujoco.mjtCatBit.mjCAT_STATIC:  # ground: its shadow on itself would be speckled
+                geom.category = mujoco.mjtCatBit.mjCAT_DECOR
+        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, self._context)
+        mujoco.mjr_render(self._rectangle, scene, self._context)
+        mujoco.mjr_readPixels(self._pixels, None, self._rectangle, self._context)
+        height, width = self._shape
+        parts = self._pixels[::-1].reshape(height, OVERSAMPLING, width, OVERSAMPLING, 3)
+        return parts.mean(axis=(1, 3)).round().astype(np.uint8)
+
+    def close(self) -> None:
+        """Free the graphics memory."""
+        self._gl.make_current()
+        self._context.free()
+        self._gl.free()
+
+
+def pictures(shown: Trajectory, view: Camera, width: int, height: int, rows: Iterable[int]) -> Iterator[Picture]:
+    """Yield a picture (height, width, 3) [pixels] of each of some rows of a trajectory; raises as Drawing."""
+    drawing = Drawing(shown.robot, shown.terrain, view, width, height)
     window = max(round(SMOOTHING / shown.period), 1)
     followed = averaged(shown.position, window)
     headings = averaged(np.unwrap(roll_pitch_yaw(shown.orientation)[:, 2])[:, None], window)[:, 0]
-    camera, pixels = mujoco.MjvCamera(), np.empty((fine[1], fine[0], 3), dtype=np.uint8)
-    camera.elevation, camera.distance = view.elevation, view.distance * 2 * LENGTH * footprint(shown.robot)[0]
-    gl, context = offscreen_context(body.model, *fine)
     try:
-        mujoco.mjr_setBuffer(mujoco.mjtFramebuffer.mjFB_OFFSCREEN, context)
         for row in rows:
-            body.move(np.concatenate([shown.position[row], shown.orientation[row, [3, 0, 1, 2]]]), shown.joints[row])
-            for compute in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight):
-                compute(body.model, body.data)
-            body.data.light_xpos[0] = followed[row] - 4.0 * SUN
-            camera.lookat[:] = followed[row] - [0.0, 0.0, 0.25 * shown.robot.nominal_height]
-            camera.azimuth = np.degrees(headings[row if view.turning else 0]) + view.azimuth
-            mujoco.mjv_updateScene(body.model, body.data, mujoco.MjvOption(), None, camera, EVERYTHING, scene)
-            for geom in scene.geoms[: scene.ngeom]:
-                if geom.category == mujoco.mjtCatBit.mjCAT_STATIC:  # ground: its shadow on itself would be speckled
-                    geom.category = mujoco.mjtCatBit.mjCAT_DECOR
-            mujoco.mjr_render(rectangle, scene, context)
-            mujoco.mjr_readPixels(pixels, None, rectangle, context)
-            parts = pixels[::-1].reshape(height, OVERSAMPLING, width, OVERSAMPLING, 3)
-            yield parts.mean(axis=(1, 3)).round().astype(np.uint8)
+            trunk = np.concatenate([shown.position[row], shown.orientation[row, [3, 0, 1, 2]]])
+            yield drawing.draw(trunk, shown.joints[row], followed[row], headings[row if view.turning else 0])
     finally:
-        context.free()
-        gl.free()
+        drawing.close()
 
 
 def display_model(robot: Robot, terrain: Terrain, width: int, height: int) -> mujoco.MjModel:
@@ -135,14 +160,20 @@ def offscreen_context(model: mujoco.MjModel, width: int, height: int) -> tuple[A
     """Return an OpenGL context without a window, and the model in it: by MUJOCO_GL if it is set, else by EGL, which
     needs no display.
 
-    Raises SimulationError that names what to install.
+    Raises SimulationError that names what to install, or if a parent process has used OpenGL: drivers hang after fork.
     """
+    if OPENGL_USERS and os.getpid() not in OPENGL_USERS:
+        raise SimulationError(
+            "this process was forked from one that had drawn pictures, after which OpenGL hangs; start it by spawn, as "
+            'gymnasium.make_vec does with vector_kwargs={"context": "spawn"}'
+        )
     backend = os.environ.get("MUJOCO_GL", "").strip().lower() or "egl"
     if backend not in BACKENDS:
         raise SimulationError(f"MUJOCO_GL is {backend!r}; unset it, or choose one of {', '.join(BACKENDS)}")
     try:
         context = importlib.import_module(f"mujoco.{backend}").GLContext(width, height)
         context.make_current()
+        OPENGL_USERS.add(os.getpid())
         return context, mujoco.MjrContext(model, mujoco.mjtFontScale.mjFONTSCALE_100)
     except Exception as error:  # PyOpenGL and drivers raise whatever they like
         raise SimulationError(
