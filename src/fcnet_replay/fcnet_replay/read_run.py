@@ -68,7 +68,7 @@ def read_run(
         problems += reader.problems()
     for record in (names.JOINT_STATES.name, names.IMU.name):
         if not found[record]:
-            raise ReplayError(_lacks(bag, readers[record].name, problems))
+            raise ReplayError(_lacks(bag, readers[record], problems))
     for record, arrays in found.items():
         if "stamp" in arrays and (unknown := np.isnan(arrays["stamp"])).any():
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
@@ -105,14 +105,23 @@ def read_run(
     )
 
 
-def _lacks(bag: Bag, topic: str, problems: list[Problem]) -> str:
-    if problems:
-        return f"{bag.path} has no usable {topic}, which a replay needs: {problems[0]}"
-    present = sorted(bag.contents.topics)
+def _lacks(bag: Bag, reader: _TopicReader, problems: list[Problem]) -> str:
+    """Return why a bag has no usable messages of a topic: the topic's own reason before those of the files."""
+    topic, own, present = reader.name, list(reader.problems()), sorted(bag.contents.topics)
+    if topic in bag.contents.encodings:
+        found = {"ros1": "ROS 1's encoding"}.get(form := bag.contents.encodings[topic], f"the encoding {form!r}")
+        how = "give a bag that `ros2 bag record` has written, or a .bag file of ROS 1"
+        return f"the messages of {topic} in {bag.path} are in {found}, and fcnet reads those in CDR: {how}"
+    if own or not present or (topic in present and problems):
+        why = next(iter([*own, *problems]), "it has no topics")
+        return f"{bag.path} has no usable {topic}, which a replay needs: {why}"
+    of_robots = [name.removesuffix(reader.ending) or "/" for name in present if name.endswith(reader.ending)]
+    space = " or ".join(of_robots) or "NS"
     more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
-    has = f"it has {', '.join(present[:MANY])}{more}" if present else "it has no topics"
-    how = "name the robot's namespace, or give a topic map"
-    return f"{bag.path} has no {topic}, which a replay needs; {has}: {how}"
+    how = f"name the robot's namespace (--namespace {space}; at a launch namespace:=), or give a topic map (--topics)"
+    others = [f" ({problem})" for problem in problems if problem.kind == "damaged"][:1]
+    has = f"it has {', '.join(present[:MANY])}{more}"
+    return f"{bag.path} has no {topic}, which a replay needs; {has}: {how}{''.join(others)}"
 
 
 class _TopicReader:
@@ -122,6 +131,7 @@ class _TopicReader:
 
     def __init__(self, name: str, source: TopicSource, definitions: Definitions, joints: tuple[str, ...]) -> None:
         self.name = name
+        self.ending = f"/{source.topic.strip('/')}"  # of the name in every namespace
         self.joints = joints
         self._source = source
         self._definitions = definitions

@@ -17,13 +17,16 @@ import zstandard
 from fcnet_core import counted
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
-from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage
+from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage, unpacking_failed
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
+from fcnet_replay.bags.other_files import is_bag_file, is_packed, what_it_is
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.recording_notes import read_notes
 
+_PART = re.compile(r"(_\d+)?(?=\.(mcap|db3))")  # of a bag in the name of its file
+MANY = 12  # files in a sentence
+ZSTD = b"\x28\xb5\x2f\xfd"  # begins what zstd packed, and no message
 READERS = {".mcap": read_mcap, ".db3": read_sqlite}
-SUFFIXES = (*READERS, ".bag")
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand
 LARGEST_MESSAGE = 16 * 2**20  # [bytes] of one compressed message, unpacked
@@ -56,7 +59,9 @@ class Bag:
                 if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
                     raise ReplayError(f"{damage(path, 0, 'it is empty or no ordinary file')}")
                 with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
-                    plain = _unpacked(path, Path(folder)) if path.suffix == ".zstd" else path
+                    plain = _unpacked(path, Path(folder)) if is_packed(path) else path
+                    if other := what_it_is(plain):
+                        raise ReplayError(other)
                     if plain.suffix == ".bag":  # imported late: the import would add a fifth to every other replay
                         from fcnet_replay.bags.ros1_file import read_ros1 as reader
                     else:
@@ -64,8 +69,12 @@ class Bag:
                     for batch in reader(plain, path, topics, self.contents):
                         batch = replace(batch, place=begin + batch.place)
                         end = max(end, int(batch.place.max()) + 1)
-                        yield self._decompressed(batch) if self._compressed_messages else batch
+                        packed = self._compressed_messages or batch.content[: len(ZSTD)].tobytes() == ZSTD
+                        yield self._decompressed(batch) if packed else batch
                 good += 1
+                if (now := path.stat()).st_size != facts.st_size or now.st_mtime_ns != facts.st_mtime_ns:
+                    what = f"{path} changed while it was read: read it again when the recording has ended"
+                    self.contents.problems.append(Problem("damaged", what))
             except ReplayError as error:
                 self.contents.problems.append(Problem("damaged", str(error)))
         if not good:
@@ -90,7 +99,9 @@ def open_bag(path: str | Path) -> Bag:
     description. Raises ReplayError if there is none.
     """
     place = Path(path)
-    if place.is_file() and _is_bag_file(place):
+    if place.is_file():
+        if not is_bag_file(place) and (other := what_it_is(place)):
+            raise ReplayError(other)
         return Bag(place, (place,), _metadata_of_files((place,)))
     if not place.is_dir():
         raise ReplayError(f"there is no bag at {place}; give its folder, or an .mcap, .db3 or .bag file")
@@ -98,27 +109,41 @@ def open_bag(path: str | Path) -> Bag:
         return _described(place)
     except UNREADABLE as error:
         why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-    found = [file for file in place.iterdir() if _is_bag_file(file) and file.is_file()]
+    found = sorted(file for file in place.iterdir() if is_bag_file(file) and file.is_file())
     files = tuple(sorted({file.resolve(): file for file in found}.values(), key=_numbered))  # links once
     if not files:
-        raise ReplayError(f"{place} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it")
+        raise ReplayError(
+            f"{place} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it{_others(place)}"
+        )
+    if len(bags := {_PART.sub("", file.name, 1): file.name for file in files if ".bag" not in file.suffixes}) > 1:
+        raise ReplayError(f"{place} holds the files of several bags ({', '.join(bags.values())}): {why}; name one")
     bag = Bag(place, files, _metadata_of_files(files))
-    what = f"{why}; all {len(files)} bag files of the folder are read"
-    bag.contents.problems.append(damage(place / "metadata.yaml", 0, what))
+    what = f"{place} is read by its files ({', '.join(file.name for file in files[:MANY])}): {why}"
+    bag.contents.problems.append(Problem("damaged", what))
     return bag
+
+
+def _others(folder: Path) -> str:
+    """Return the bags in a folder's folders, or what a file of it is; empty without either."""
+    inside = sorted(folder.iterdir())
+    bags = [each.name for each in inside if each.is_dir() and any(is_bag_file(file) for file in each.iterdir())]
+    if bags:
+        return f"; it holds the bags {', '.join(bags[:MANY])}: name one of them"
+    other = [what_it_is(file) for file in inside if file.is_file() and file.stat().st_size and file.suffix != ".yaml"]
+    return f"; {other[0]}" if other else ""
 
 
 def _described(folder: Path) -> Bag:
     """Return the bag of metadata.yaml. Raises one of UNREADABLE."""
     if not (folder / "metadata.yaml").is_file():
-        raise ValueError("it has no metadata.yaml")
+        raise ValueError("it has no metadata.yaml, which a finished recording has")
     try:
         text = read_file(folder / "metadata.yaml", "the file", LARGEST_METADATA)
         metadata = _metadata(text, "rosbag2_bagfile_information")
     except UNREADABLE as error:
-        raise ValueError(f"its metadata.yaml cannot be read ({' '.join(str(error).split())})") from error
+        raise ValueError(f"its metadata.yaml is damaged ({' '.join(str(error).split())})") from error
     files = tuple(folder / Path(name).name for name in metadata.relative_file_paths)  # never out of the folder
-    if not files or not all(map(_is_bag_file, files)):
+    if not files or not all(map(is_bag_file, files)):
         raise ValueError("its metadata.yaml names a file that is no bag file" if files else "it names no file")
     if missing := [file.name for file in files if not file.is_file()]:
         raise ValueError(f"{missing[0]} is missing")
@@ -170,10 +195,6 @@ def _numbered(path: Path) -> tuple[str | int, ...]:
     return tuple(int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", path.name))
 
 
-def _is_bag_file(path: Path) -> bool:
-    return (Path(path.stem).suffix if path.suffix == ".zstd" else path.suffix) in SUFFIXES
-
-
 def _unpacked(path: Path, folder: Path) -> Path:
     """Return a decompressed copy of the file, up to damage."""
     plain, size = folder / path.stem, 0
@@ -188,7 +209,5 @@ def _unpacked(path: Path, folder: Path) -> Path:
         if not size:
             raise ReplayError(f"{damage(path, 0, f'it cannot be decompressed ({error})')}") from error
     except OSError as error:
-        raise ReplayError(
-            f"{path} cannot be unpacked into {folder.parent} ({error.strerror}); set TMPDIR to a folder with more room"
-        ) from error
+        raise ReplayError(unpacking_failed(path, folder, error)) from error
     return plain

@@ -29,6 +29,13 @@ def damage(path: Path, offset: int | None, what: str) -> Problem:
     return Problem("damaged", f"{path} is damaged{'' if offset is None else f' at byte {offset}'}: {what}")
 
 
+def unpacking_failed(path: Path, folder: Path, error: OSError) -> str:
+    """Return why no readable copy of a file can be made in a temporary folder."""
+    if isinstance(error, PermissionError):
+        return f"{error.filename or path} cannot be read: {error.strerror}; give the path of a file that you may read"
+    return f"{path} cannot be unpacked into {folder.parent} ({error.strerror}); set TMPDIR to a folder with more room"
+
+
 @dataclass(frozen=True)
 class MessageBatch:
     """N messages of one topic in CDR. kind: their ROS type, such as sensor_msgs/msg/Imu; received (N,) [ns]; place
@@ -56,12 +63,33 @@ def batch_of(topic: str, kind: str, received: list[int], place: list[int], messa
     return MessageBatch(topic, kind, np.array(received, np.int64), np.array(place, np.int64), size, content)
 
 
+CDR = "cdr"  # the encoding that ROS 2 records
+
+
 @dataclass
 class Contents:
-    """Filled while the files of a bag are read. topics: type by topic; definitions: encoding and text by type, of types
-    that the bag defines.
+    """Filled while the files of a bag are read. topics: type by topic, of messages that can be read; encodings: of the
+    other topics; definitions: encoding and text by type, of types that the bag defines.
     """
 
     problems: list[Problem] = field(default_factory=list)
     topics: dict[str, str] = field(default_factory=dict)
+    encodings: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    _written: dict[str, str] = field(default_factory=dict)
+
+    def add_topic(self, written: str, kind: str, encoding: str = CDR) -> str:
+        """Return the absolute name of a topic, which foreign recorders write as joint_states or //joint_states too;
+        empty if its messages are not to be read.
+        """
+        name = "/" + "/".join(filter(None, written.split("/")))
+        if self._written.setdefault(name, written) != written:
+            what = f"messages of {written} left out: the bag also has {self._written[name]}, which is the same topic"
+            if (problem := Problem("left_out", what)) not in self.problems:
+                self.problems.append(problem)
+            return ""
+        if encoding != CDR:
+            self.encodings[name] = encoding
+            return ""
+        self.topics[name] = kind
+        return name

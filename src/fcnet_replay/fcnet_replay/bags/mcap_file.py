@@ -161,9 +161,9 @@ class _Reader:
                 self.contents.definitions[record.name] = record.encoding, record.data.decode()
             return
         kind = self.schemas.get(record.schema_id, "")
-        self.contents.topics[record.topic] = kind
-        wanted = record.message_encoding == "cdr" and (self.wanted is None or record.topic in self.wanted)
-        self.topics[record.id] = (record.topic, kind) if wanted else None
+        name = self.contents.add_topic(record.topic, kind, record.message_encoding)
+        wanted = name and (self.wanted is None or name in self.wanted)
+        self.topics[record.id] = (name, kind) if wanted else None
 
     def _damage(self, offset: int, what: str) -> None:
         self.contents.problems.append(damage(self.name, offset, what))
@@ -176,6 +176,8 @@ def _stream(content: bytes) -> ReadDataStream:
 def _unpacked(chunk: Chunk) -> bytes:
     """Return the records of a chunk. The function of the `mcap` package would fill the memory for a damaged size."""
     size = chunk.uncompressed_size
+    if not size:
+        return b""
     try:
         if chunk.compression == "zstd":
             return unpacked_zstd(chunk.data, size)
@@ -196,11 +198,11 @@ def unpacked_zstd(packed: bytes, most: int) -> bytes:
 
 
 def _bounds(block: bytes) -> tuple[Rows, Rows]:
-    """Return the starts and ends (N,) of the whole records in a block, up to the end of the data section."""
+    """Return the starts and ends (N,) of the whole records in a block, up to a chunk or the end of the data section."""
     starts, at, last = [], 0, len(block) - HEAD.size
     while at <= last:
         operation, length = HEAD.unpack_from(block, at)
-        if length > last - at or operation in END:
+        if length > last - at or operation in (Opcode.CHUNK, *END):
             break
         starts.append(at)
         at += HEAD.size + length

@@ -7,10 +7,12 @@ take longer than replaying the policy.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,8 @@ from rosbags.interfaces import Nodetype
 from rosbags.typesys import Stores, TypesysError, get_types_from_idl, get_types_from_msg, get_typestore
 
 from fcnet_core.arrays import Bytes, Mask, Rows
-from fcnet_core.errors import ReplayError
+from fcnet_core.errors import FcnetError, ReplayError
+from fcnet_core.files import read_file
 
 LARGEST_DEFINITION = 64 * 2**10  # [bytes] the longest of the Unitree robots' has three thousand
 ENCAPSULATION = 4  # [bytes] before the content of a message; alignment counts from its end
@@ -41,10 +44,26 @@ _known = cache(lambda: get_typestore(Stores.ROS2_JAZZY).fielddefs)
 
 
 class _Defined(dict[str, Any]):
-    """Types that a bag defines, or else ROS's own. Loading ROS's types takes as long as reading a minute of a bag."""
+    """Types that a bag defines, or else ROS's own, or else those of sourced workspaces. Loading ROS's types takes as
+    long as reading a minute of a bag.
+    """
 
     def __missing__(self, kind: str) -> Any:
-        return _known()[kind]
+        known = _known()
+        return known[kind] if kind in known else _installed(kind)[kind]
+
+
+def _installed(kind: str) -> Fields:
+    """Return the fields of a type by its .msg file in a sourced workspace of ROS; empty if there is none."""
+    package, _, name = kind.partition("/msg/")
+    if package.isidentifier() and name.isidentifier():  # a bag names it, which must not lead to other files
+        for prefix in filter(None, os.environ.get("AMENT_PREFIX_PATH", "").split(os.pathsep)):
+            path = Path(prefix, "share", package, "msg", f"{name}.msg")
+            try:
+                return _parsed(read_file(path, "the type", LARGEST_DEFINITION).decode(errors="replace"), kind)
+            except FcnetError:
+                continue
+    return {}
 
 
 @lru_cache(maxsize=64)
@@ -53,12 +72,17 @@ def fields_for(kind: str, encoding: str = "", text: str = "") -> Fields:
 
     They are not registered with rosbags, which would run code that it generates from the bag's text.
     """
+    return _Defined(_parsed(text, kind, encoding))
+
+
+def _parsed(text: str, kind: str, encoding: str = "") -> Fields:
+    """Return the fields of the types that a text defines; empty if it cannot be read."""
     if not text or len(text) > LARGEST_DEFINITION:
-        return _Defined()
+        return {}
     try:
-        return _Defined(get_types_from_idl(text) if encoding == "ros2idl" else get_types_from_msg(text, kind))
+        return get_types_from_idl(text) if encoding == "ros2idl" else get_types_from_msg(text, kind)
     except (TypesysError, ValueError, KeyError, IndexError, AttributeError, TypeError, RecursionError):
-        return _Defined()
+        return {}
 
 
 @dataclass(frozen=True)
@@ -87,6 +111,7 @@ class ColumnDecoder:
         self._types = types
         self._layouts: dict[int, list[Layout]] = {}  # by the length of messages
         self._structures = 0
+        self._unreadable = ""  # why none of the messages so far could be read
 
     def decode(self, content: Bytes, size: Rows) -> Iterator[Columns | tuple[int, str]]:
         """Decode concatenated messages of `size` (N,) bytes. Yield groups of one structure, and the row and the reason
@@ -109,9 +134,12 @@ class ColumnDecoder:
                 self._structures += 1
                 try:
                     if self._structures > MOST_STRUCTURES:
-                        raise ReplayError(f"they have more than {MOST_STRUCTURES} different structures")
+                        too_many = f"they have more than {MOST_STRUCTURES} different structures"
+                        raise ReplayError(self._unreadable or too_many)
                     layouts.append(Layout(messages[0].tobytes(), self._kind, self._types))
+                    self._unreadable = ""
                 except ReplayError as error:
+                    self._unreadable = "" if any(self._layouts.values()) else str(error)
                     yield int(rows[0]), str(error)
                     rows, messages = rows[1:], messages[1:]
                     continue
@@ -184,7 +212,11 @@ class Layout:
             try:
                 _, members = self._types[detail]
             except KeyError:
-                raise ReplayError(f"the type {detail} is not known") from None
+                raise ReplayError(
+                    f"the type {detail} is not known, since neither the bag nor ROS describes it; record with "
+                    "`ros2 bag record --storage mcap`, which writes types into the bag, or source a workspace that has "
+                    f"the package {detail.partition('/')[0]}, then try again"
+                ) from None
             for member, kind in members:
                 self._walk(f"{name}.{member}" if name else member, kind)
         elif node is Nodetype.BASE:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from heapq import merge
 from itertools import islice
 from pathlib import Path
+from shlex import quote
 
 import lz4.frame
 from rosbags.rosbag1 import Reader, ReaderError
@@ -37,26 +38,25 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
     except UNREADABLE as error:
         raise ReplayError(f"{damage(name, 0, f'it is no finished ROS 1 bag ({error!s:.200})')}") from error
     try:
-        contents.topics.update({connection.topic: connection.msgtype for connection in reader.connections})
+        names = {c.id: contents.add_topic(c.topic, c.msgtype) for c in reader.connections}
+        asked = [c for c in reader.connections if names[c.id] and (wanted is None or names[c.id] in wanted)]
         for place, chunk in reader.chunks.items():
             if chunk.datasize > LARGEST_CHUNK:
                 raise ReaderError(f"a chunk of {chunk.datasize} bytes is larger than any recorder writes")
             limited = DECOMPRESSORS.get(chunk.decompressor.__name__, chunk.decompressor)
             reader.chunks[place] = chunk._replace(decompressor=limited)
-        chosen = []
-        for connection in reader.connections:
-            if connection.msgtype in types.fielddefs:
-                chosen += [connection] * (wanted is None or connection.topic in wanted)
-            elif wanted is None or connection.topic in wanted:
-                what = f"messages of {connection.topic} left out: ROS has no type {connection.msgtype}"
-                contents.problems.append(Problem("left_out", what))
+        for unknown in [connection for connection in asked if connection.msgtype not in types.fielddefs]:
+            asked.remove(unknown)
+            convert = f"rosbags-convert --src {quote(str(name))} --dst {quote(name.stem)} --dst-storage mcap"
+            what = f"messages of {unknown.topic} left out: ROS has no type {unknown.msgtype}; read what this writes"
+            contents.problems.append(Problem("left_out", f"{what}: {convert}"))
         places = {at: chunk * 2**32 for chunk, at in enumerate(sorted(reader.chunks))}
-        entries = merge(*(reader.indexes[connection.id] for connection in chosen))  # as reader.messages does
+        entries = merge(*(reader.indexes[connection.id] for connection in asked))  # as reader.messages does
         order = (places[entry.chunk_pos] + entry.offset for entry in entries)
-        messages = zip(order, reader.messages(chosen) if chosen else (), strict=False)
+        messages = zip(order, reader.messages(asked) if asked else (), strict=False)
         while some := list(islice(messages, 2000)):
             for connection in dict.fromkeys(connection for _, (connection, _, _) in some):
-                topic, kind = connection.topic, connection.msgtype
+                topic, kind = names[connection.id], connection.msgtype
                 mine = [(time, place, content) for place, (of, time, content) in some if of is connection]
                 data = [bytes(types.ros1_to_cdr(content, kind)) for _, _, content in mine]
                 yield batch_of(topic, kind, [time for time, _, _ in mine], [place for _, place, _ in mine], data)

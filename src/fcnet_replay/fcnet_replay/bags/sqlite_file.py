@@ -7,18 +7,25 @@ size of a message nor the work for a row, but a hostile database can hold huge v
 
 from __future__ import annotations
 
+import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage
+from fcnet_core.errors import ReplayError
+from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage, unpacking_failed
 
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]
 LARGEST_METADATA = 2**20  # [characters]
 STEPS = 1_000_000  # of the database's virtual machine between two checks
+LOGS = ("-wal", "-journal")  # endings of the files in which SQLite keeps what is not, or not yet, in the database
+LONGEST_PATH = 400  # [bytes] SQLite opens none above 512
+ATTEMPTS = 5  # to copy a database while it is being written
 CHECKS = 300  # without a single row; a row of a bag takes a few hundred steps
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
@@ -28,7 +35,7 @@ def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents:
     errors.
     """
     read = 0
-    with closing(_Database(path)) as database:
+    with _opened(path) as database:
         try:
             for batch in _messages(database, _topics(database, wanted, contents)):
                 read += len(batch.size)
@@ -39,7 +46,7 @@ def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents:
 
 def sqlite_metadata(path: Path) -> list[str]:
     """Return the YAML metadata that rosbag2 wrote into this file; nothing if it cannot be read."""
-    with closing(_Database(path)) as database:
+    with _opened(path) as database:
         try:
             if not database.has_table("metadata"):
                 return []
@@ -49,12 +56,44 @@ def sqlite_metadata(path: Path) -> list[str]:
             return []
 
 
-class _Database:
-    """A database that aborts a query that works for long without a row."""
+@contextmanager
+def _opened(path: Path) -> Iterator[_Database]:
+    """Open a database without writing beside it: a copy if a log lies there, which SQLite has to merge.
 
-    def __init__(self, path: Path) -> None:
+    Raises ReplayError if it cannot be copied.
+    """
+    path = path.resolve()
+    logs = [log for end in LOGS if (log := path.with_name(path.name + end)).is_file() and log.stat().st_size]
+    if not logs and len(os.fsencode(path)) <= LONGEST_PATH:
+        with closing(_Database(path, "mode=ro&immutable=1")) as database:
+            yield database
+        return
+    with TemporaryDirectory(prefix="fcnet-bag-") as folder:
+        copy = Path(folder) / "bag.db3"
+        for _ in range(ATTEMPTS):
+            before = path.stat()
+            try:
+                shutil.copyfile(path, copy)
+                for log in logs:
+                    shutil.copyfile(log, folder + "/bag.db3" + log.name[len(path.name) :])
+            except OSError as error:
+                raise ReplayError(unpacking_failed(path, Path(folder), error)) from error
+            if path.stat().st_mtime_ns == before.st_mtime_ns:  # else a part of the log may be in neither
+                break
+        else:
+            raise ReplayError(
+                f"{path} is being written to, so that no copy is whole; end the recording, then try again"
+            )
+        with closing(_Database(copy, "mode=rw")) as database:
+            yield database
+
+
+class _Database:
+    """A database that aborts a query that works for long without a row. mode: parameters of SQLite's URI."""
+
+    def __init__(self, path: Path, mode: str) -> None:
         self.idle = 0  # checks since the last row
-        self._connection = sqlite3.connect(f"file:{path.resolve()}?mode=ro&immutable=1", uri=True)
+        self._connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)
         self._connection.set_progress_handler(self._check, STEPS)
         self.close = self._connection.close
 
@@ -78,16 +117,18 @@ def _topics(database: _Database, wanted: frozenset[str] | None, contents: Conten
     for table in ("topics", "messages"):
         if not database.has_table(table):
             raise sqlite3.DatabaseError(f"it has no table {table}")
-    found = database.execute("SELECT id, name, type FROM topics WHERE serialization_format = 'cdr'").fetchall()
-    contents.topics.update({str(name): str(kind) for _, name, kind in found})
+    found = database.execute("SELECT id, name, type, serialization_format FROM topics").fetchall()
+    named = [
+        (number, contents.add_topic(str(name), str(kind), str(form)), str(kind)) for number, name, kind, form in found
+    ]
     if database.has_table("message_definitions"):
         query = "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
         for kind, encoding, text in database.execute(query):
             contents.definitions[str(kind)] = str(encoding), str(text)
     return {
-        number: (str(name), str(kind))
-        for number, name, kind in found
-        if isinstance(number, int) and (wanted is None or name in wanted)
+        number: (name, kind)
+        for number, name, kind in named
+        if isinstance(number, int) and name and (wanted is None or name in wanted)
     }
 
 
