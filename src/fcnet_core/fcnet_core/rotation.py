@@ -5,14 +5,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Mask
 
 GRAVITY = 9.81  # [m/s^2]
+UNIT_TOLERANCE = 0.1  # by which the length of a measured orientation may differ from 1
 
 
 def xyzw_from_wxyz(quaternion: npt.ArrayLike) -> Array:
     """Reorder quaternions (..., 4) from w, x, y, z (MuJoCo, Unitree) to x, y, z, w (ROS)."""
     return np.asarray(quaternion, dtype=np.float64)[..., [1, 2, 3, 0]]
+
+
+def is_orientation(quaternion: npt.ArrayLike) -> Mask:
+    """Return whether quaternions (..., 4) are unit quaternions; IMUs without attitude send zeros."""
+    unit: Mask = np.abs(np.linalg.norm(quaternion, axis=-1) - 1.0) <= UNIT_TOLERANCE  # false for NaN
+    return unit
 
 
 def matrix_from_xyzw(quaternion: npt.ArrayLike) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 
 from fcnet_core.errors import ReplayError
 from fcnet_core.model_file import check_robot, load_model, shipped_model
+from fcnet_core.names import Mode
 from fcnet_core.robot import Robot
 from fcnet_replay import metrics
 from fcnet_replay.bags.bag import open_bag
@@ -118,15 +119,22 @@ def parse_threshold(text: str) -> tuple[str, float]:
 
 
 def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str, float]]) -> list[str]:
-    """Return a sentence for each exceeded threshold. A figure without a value fails its threshold.
+    """Return a sentence for each exceeded threshold. A figure without a value fails its threshold, as does one that
+    leaves out values which were not measured.
 
     Metrics of policy A may omit `policies.A.`. Raises ReplayError for an unknown metric.
     """
-    known = dict(_metrics(figures))
+    in_modes = {f"modes_s.{mode.value}": 0.0 if figures["modes_s"] else None for mode in Mode}
+    known = in_modes | dict(_metrics(figures))
     short = {name.removeprefix("policies.A."): value for name, value in known.items()}
     known |= short
     broken = []
     for metric, limit in thresholds:
+        group = metric.rpartition(".")[0]
+        while group and group not in known:
+            group = group.rpartition(".")[0]
+        if group:  # such as tracking, which is None without odom
+            known[metric] = None
         if metric not in known:
             raise ReplayError(f"there is no metric {metric}; --json has all, such as {', '.join(list(short)[:12])}")
         value = known[metric]
@@ -134,6 +142,9 @@ def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str
             broken.append(f"{metric} is not known, and at most {limit:g} is allowed")
         elif not value <= limit:
             broken.append(f"{metric} is {value:.6g}, above {limit:g}")
+        elif unknown := known.get(f"{metric.rpartition('.')[0]}.{metrics.UNKNOWN}"):
+            what = f"{value:.6g} where it is known, but {unknown:.1%} of its values are unknown"
+            broken.append(f"{metric} is {what}, and at most {limit:g} is allowed")
     return broken
 
 

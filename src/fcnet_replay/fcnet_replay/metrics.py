@@ -11,7 +11,7 @@ from fcnet_core.names import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM, Mode
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import tilt
 from fcnet_replay.policy_replay import PolicyReplay
-from fcnet_replay.run import Run, newest
+from fcnet_replay.run import STALE, Run, newest
 
 AGREEMENT = 1e-5  # [rad] max. difference between the targets of a policy and its replay
 NEAR = 1e-3  # [rad] a target this near to a limit is at it
@@ -25,15 +25,19 @@ SEGMENT = 128  # samples of one spectrum: 2.6 s at 50 Hz
 AT_REST = (Mode.PASSIVE.value, Mode.FAULT.value)  # modes in which the controller damps, with or without states
 GAP = 3.0  # usual intervals; longer is a gap
 LATE = 0.02  # [s] between a message's stamp and its reception
+UNKNOWN = "unknown_share"  # the figure beside quantiles that leave out values which were not measured
 
 
 def quantiles(values: Array) -> dict[str, float | None]:
-    """Return median, 95th and 99th percentile and maximum of the finite values; None without any."""
+    """Return median, 95th and 99th percentile and maximum of the finite values, None without any; and the share of the
+    others if there are both.
+    """
     known = values[np.isfinite(values)]
     if not known.size:
         return dict.fromkeys(("p50", "p95", "p99", "max"))
     p50, p95, p99 = np.percentile(known, (50, 95, 99))
-    return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(known.max())}
+    found = {"p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(known.max())}
+    return found if known.size == values.size else {**found, UNKNOWN: 1.0 - known.size / values.size}
 
 
 def root_mean_square(values: Array) -> float | None:
@@ -93,12 +97,19 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
     sent = run.targets.position[np.isfinite(run.targets.position).all(axis=1)]
     at_limit = (sent <= robot.lower + NEAR) | (sent >= robot.upper - NEAR)
     return {
-        "tilt_rad": quantiles(tilt(run.imu.orientation)),
+        "tilt_rad": quantiles(np.append(tilt(run.imu.orientation), np.full(_without_imu(run), np.nan))),
         "torque_of_limit": {joint: quantiles(effort[:, index]) for index, joint in enumerate(run.joint_names)},
         "share_of_time_at_torque_limit": share(measured >= FULL),
         "share_of_targets_at_position_limit": share(at_limit),
         "joint_tracking_error_rad": root_mean_square(tracking_error(run)),
     }
+
+
+def _without_imu(run: Run) -> int:
+    """Return the number of joint states without an IMU message, sooner or later, within STALE."""
+    received, time = np.sort(run.imu.received), run.joints.received
+    place = np.searchsorted(received, time).clip(1, len(received) - 1)
+    return int((np.minimum(np.abs(time - received[place - 1]), np.abs(received[place] - time)) > STALE).sum())
 
 
 def tracking_error(run: Run) -> Array:
@@ -170,7 +181,8 @@ def spectrum(targets: Array, cold: Mask, period: float) -> tuple[Array, Array]:
 
 
 def start_delays(run: Run) -> dict[str, float | None]:
-    """Return the time [s] of reception from the start to the first message of each topic; None without messages.
+    """Return the time [s] of reception from the start to the first message of each topic; None without messages, and
+    without a known start.
 
     A robot starts with the first mode or target that moves it. Its state topics start with the first message of either
     if that is earlier: one program publishes both.
@@ -186,7 +198,7 @@ def start_delays(run: Run) -> dict[str, float | None]:
         JOINT_TRAJECTORY.name: (run.targets.received, mode),
     }
     return {
-        topic: max(float(received.min() - start), 0.0) if len(received) else None
+        topic: max(float(received.min() - start), 0.0) if len(received) and np.isfinite(start) else None
         for topic, (received, start) in topics.items()
     }
 
@@ -211,9 +223,9 @@ def timing(run: Run) -> dict[str, Any]:
 
 def _topic(stamp: Array, received: Array, simulated_time: bool) -> dict[str, Any]:
     if len(stamp) < 2:
-        return {"messages": len(stamp)}
+        return {"messages": len(stamp), **dict.fromkeys(("rate_hz", "gaps", "largest_gap_s", "out_of_order", "late"))}
     interval = np.diff(np.sort(stamp))
-    delay = np.full_like(stamp, np.nan) if simulated_time else received - stamp
+    delay = np.where(simulated_time | (received == stamp), np.nan, received - stamp)  # equal: they have no stamp
     return {
         "messages": len(stamp),
         "rate_hz": (len(stamp) - 1) / float(np.ptp(stamp)) if np.ptp(stamp) > 0 else None,
@@ -221,5 +233,5 @@ def _topic(stamp: Array, received: Array, simulated_time: bool) -> dict[str, Any
         "largest_gap_s": float(interval.max()),
         "out_of_order": int((np.diff(stamp) < 0).sum()),
         "delay_s": quantiles(delay),
-        "late": None if simulated_time else int((delay > LATE).sum()),
+        "late": int((delay > LATE).sum()) if np.isfinite(delay).any() else None,
     }

@@ -32,6 +32,7 @@ MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
 MOST_REASONS = 20  # for which messages of one topic are left out
 AFTER = 1e-6  # [s] after its timeout a command is stale
 MANY = 12  # topics in an error
+MEASURED = ((names.IMU.name, "orientation"), (names.IMU.name, "angular_velocity"), (names.ODOM.name, "orientation"))
 
 Definitions = Mapping[str, tuple[str, str]]  # encoding and text by type, as in Contents
 Found = Mapping[str, Mapping[str, Array]]  # arrays by source and quantity; empty for a source without messages
@@ -74,6 +75,7 @@ def read_run(
             arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
             what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
             problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
+    problems += _unknown(found, readers)
     joints, sent = readers[names.JOINT_STATES.name].joints, found[names.JOINT_TRAJECTORY.name]
     modes, steps = records.NO_MODES, records.NO_STEPS
     targets = records.TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints))))
@@ -105,23 +107,36 @@ def read_run(
     )
 
 
+def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Problem]:
+    """Yield the quantities that messages do not measure, which are NaN; torques that are always zero become NaN."""
+    for record, quantity in MEASURED:
+        values = found[record].get(quantity, np.empty((0, 1)))
+        if count := int((~np.isfinite(values).all(axis=1)).sum()):
+            why = "it is no unit quaternion, or" if quantity == "orientation" else "it is not finite, or"
+            what = f"{count} of {counted(len(values), 'message')} of {readers[record].name} have no {quantity}"
+            yield Problem("unknown", f"{what.replace('_', ' ')}: {why} its covariance says that it is not measured")
+    effort = found[names.JOINT_STATES.name]["effort"]
+    effort[:, ~effort.any(axis=0)] = np.nan
+
+
 def _lacks(bag: Bag, reader: _TopicReader, problems: list[Problem]) -> str:
     """Return why a bag has no usable messages of a topic: the topic's own reason before those of the files."""
-    topic, own, present = reader.name, list(reader.problems()), sorted(bag.contents.topics)
+    topic, present = reader.name, sorted(bag.contents.topics)
+    own, others = list(reader.problems()), sorted(problems, key=lambda problem: problem.kind == "no_metadata")
     if topic in bag.contents.encodings:
         found = {"ros1": "ROS 1's encoding"}.get(form := bag.contents.encodings[topic], f"the encoding {form!r}")
         how = "give a bag that `ros2 bag record` has written, or a .bag file of ROS 1"
         return f"the messages of {topic} in {bag.path} are in {found}, and fcnet reads those in CDR: {how}"
-    if own or not present or (topic in present and problems):
-        why = next(iter([*own, *problems]), "it has no topics")
+    if own or not present or topic in present:
+        why = next(iter([*own, *others]), "it has no messages")
         return f"{bag.path} has no usable {topic}, which a replay needs: {why}"
     of_robots = [name.removesuffix(reader.ending) or "/" for name in present if name.endswith(reader.ending)]
     space = " or ".join(of_robots) or "NS"
     more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
     how = f"name the robot's namespace (--namespace {space}; at a launch namespace:=), or give a topic map (--topics)"
-    others = [f" ({problem})" for problem in problems if problem.kind == "damaged"][:1]
+    note = "".join(f" ({problem})" for problem in others[:1])
     has = f"it has {', '.join(present[:MANY])}{more}"
-    return f"{bag.path} has no {topic}, which a replay needs; {has}: {how}{''.join(others)}"
+    return f"{bag.path} has no {topic}, which a replay needs; {has}: {how}{note}"
 
 
 class _TopicReader:

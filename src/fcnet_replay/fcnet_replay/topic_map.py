@@ -15,7 +15,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SCALARS, SIZE
-from fcnet_core.rotation import xyzw_from_wxyz
+from fcnet_core.rotation import is_orientation, xyzw_from_wxyz
 from fcnet_replay.bags.message_columns import Columns
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -68,6 +68,7 @@ QUANTITIES: dict[str, dict[str, Quantity]] = {
     "policy_step": {"step": Quantity("step", "data")},
 }
 STAMPED = tuple(QUANTITIES)[:4]
+NO_ESTIMATE = -1.0  # first number of a covariance in sensor_msgs/Imu: the quantity is not measured
 
 
 class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,7 +98,8 @@ class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
     def read(self, columns: Columns, joints: tuple[str, ...]) -> dict[str, Array]:
         """Return the quantities (N, size) or (N,) of the messages by name; `joints`: names of the columns of arrays.
 
-        Raises ReplayError if the messages are unusable.
+        Measurements that do not exist are NaN: orientations that are no unit quaternions, and quantities of an Imu with
+        covariance -1. Raises ReplayError if the messages are unusable.
         """
         found: dict[str, Array] = {}
         if self.record in STAMPED:  # NaN if the messages have no stamp or left it at zero
@@ -121,6 +123,11 @@ class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):
             else:
                 values = _vector(columns, path, quantity.kind, quantity.optional)
                 found[name] = values[:, 0] if quantity.kind == 1 else values
+            if quantity.kind == "quaternion" and self.record in STAMPED:
+                found[name] = np.where(is_orientation(found[name])[:, None], found[name], np.nan)
+            covariance = columns.numbers(f"{path}_covariance")
+            if covariance is not None and covariance.size:
+                found[name] = np.where(covariance[:, :1] == NO_ESTIMATE, np.nan, found[name])
         if (stiffness := found.pop("stiffness", None)) is not None:
             found["position"] = np.where(stiffness > 0, found["position"], np.nan)
         return found

@@ -119,7 +119,7 @@ def open_bag(path: str | Path) -> Bag:
         raise ReplayError(f"{place} holds the files of several bags ({', '.join(bags.values())}): {why}; name one")
     bag = Bag(place, files, _metadata_of_files(files))
     what = f"{place} is read by its files ({', '.join(file.name for file in files[:MANY])}): {why}"
-    bag.contents.problems.append(Problem("damaged", what))
+    bag.contents.problems.append(Problem("no_metadata", what))
     return bag
 
 

@@ -14,10 +14,11 @@ from fcnet_core.arrays import Bytes, Rows
 @dataclass(frozen=True)
 class Problem:
     """A problem of a recording. kind: "damaged" for damaged files and messages, "left_out" for unused messages, joints
-    or commands, "no_stamp" for messages without a stamp, "gap" for missing times; sentence: for people.
+    or commands, "no_stamp" for messages without a stamp, "gap" for missing times, "unknown" for quantities that were
+    not measured, "no_metadata" for a bag without its metadata.yaml; sentence: for people.
     """
 
-    kind: Literal["damaged", "left_out", "no_stamp", "gap"]
+    kind: Literal["damaged", "left_out", "no_stamp", "gap", "unknown", "no_metadata"]
     sentence: str
 
     def __str__(self) -> str:

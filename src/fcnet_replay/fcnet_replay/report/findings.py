@@ -10,12 +10,13 @@ import numpy as np
 
 from fcnet_core.names import Mode
 from fcnet_replay.evaluation import ReplayEvaluation
-from fcnet_replay.metrics import AGREEMENT
+from fcnet_replay.metrics import AGREEMENT, UNKNOWN
 
 LEVELS = {"bad": "problem", "note": "note", "good": "ok"}  # of a finding, most severe first, and the shown word
 MUCH_TIME = 0.05  # share of time at a limit that is reported
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
+SEVERE = ("damaged", "unknown", "no_metadata")  # kinds of problems of a recording
 MOST_PROBLEMS = 8  # in the verdict
 
 
@@ -39,7 +40,7 @@ def findings(evaluation: ReplayEvaluation) -> list[ReportFinding]:
 def _bag(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     problems = evaluation.run.problems
     for problem in problems[:MOST_PROBLEMS]:
-        yield (bad if problem.kind == "damaged" else note)(f"{problem}.", problem.kind)
+        yield (bad if problem.kind in SEVERE else note)(f"{problem}.", problem.kind)
     if more := len(problems[MOST_PROBLEMS:]):
         yield bad(f"{more} more problems of the bag are in its JSON report.", "more_problems")
 
@@ -75,12 +76,13 @@ def _policies(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
 
 def _error(label: str, figures: dict[str, Any]) -> ReportFinding:
     error, steps = figures["action_error_rad"], figures["action_error_rad"]["steps"]
+    if not steps and not error["uncompared_steps"]:
+        return bad(f"Not one step of policy {label} can be replayed.", "nothing_compared")
     if figures["basis"] == "alone":
         consequence = f"there is nothing to compare policy {label} with, it was replayed by itself"
         return note(f"The bag holds no targets at the policy's rate: {consequence}.", "alone")
     if not steps:
-        what = "compared with what was sent" if error["uncompared_steps"] else "replayed"
-        return bad(f"Not one step of policy {label} can be {what}.", "nothing_compared")
+        return bad(f"Not one step of policy {label} can be compared with what was sent.", "nothing_compared")
     if error["agrees"]:
         targets = f"{steps} {'comparable' if error['uncompared_steps'] else 'recorded'} targets"
         largest = f"the largest difference is {error['max']:.1e} rad"
@@ -97,9 +99,13 @@ def _error(label: str, figures: dict[str, Any]) -> ReportFinding:
 def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     motion, limit = evaluation.figures["motion"], evaluation.robot.safety.max_tilt
     largest, share = motion["tilt_rad"]["max"], motion["share_of_time_at_torque_limit"]
-    if largest is not None:
-        tilt = f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°."
-        yield (bad if largest > limit else good)(tilt, "tilt")
+    if largest is None:
+        yield bad("How far the trunk tilted is not known: the bag has no orientation of it.", "tilt_unknown")
+    else:
+        unknown = motion["tilt_rad"].get(UNKNOWN, 0.0)
+        where = f", where it is known: {unknown:.1%} of the orientations are unknown" if unknown else ""
+        tilt = f"The trunk tilted by at most {np.degrees(largest):.0f}°, the limit is {np.degrees(limit):.0f}°{where}."
+        yield (bad if unknown or largest > limit else good)(tilt, "tilt")
     if (in_fault := evaluation.figures["modes_s"].get(Mode.FAULT.value)) is not None:
         yield bad(f"The controller was in fault for {in_fault:.1f} s.", "fault")
     if share is not None and share > MUCH_TIME:

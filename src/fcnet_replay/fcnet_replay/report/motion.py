@@ -34,7 +34,7 @@ MODE_COLOURS: dict[str, int] = {
     Mode.FAULT: 2,
 }
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
-WITHOUT = "The gait is not known: the run has no torques, by which contacts are estimated."
+WITHOUT = "The gait is not known: the run lacks torques, orientation or rates, by which contacts are estimated."
 NO_LEGS = "Contacts are not known: the robot's file describes no legs."
 ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
 
@@ -74,8 +74,9 @@ def _gait(signals: Signals) -> Iterator[str]:
     modes = signals.mode_spans()
     bars = [Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)) for name, spans in modes.items()]
     rows = ["mode"] if modes else []
-    known = signals.has_legs and signals.has_torque
-    time, walking, dt = signals.joint_time[signals.order], signals.walking[signals.order], signals.walking_time
+    known = signals.has_legs and signals.contact_known.any()
+    time, walking = signals.joint_time[signals.order], signals.walking[signals.order] & signals.contact_known
+    dt = signals.walking_time * signals.contact_known
     seconds, cells = float(dt.sum()), []
     for leg, name in enumerate(LEGS if known else ()):
         contact = signals.contact[:, leg]
@@ -174,7 +175,8 @@ def _joints(signals: Signals) -> Iterator[str]:
                 number(metrics.root_mean_square(values), ".1f"),
                 *numbers(metrics.quantiles(values), ("p99", "max"), ".1f"),
             ]
-            cells += [number(limit, ".1f"), number(float((values >= metrics.FULL * limit).mean()), ".1f", " %", 100.0)]
+            at_limit = float((values[np.isfinite(values)] >= metrics.FULL * limit).mean())
+            cells += [number(limit, ".1f"), number(at_limit, ".1f", " %", 100.0)]
     else:
         yield text(f"Torque is not known: {NO_TORQUE}.")
     yield table(heads, rows)
@@ -201,7 +203,8 @@ def _power(signals: Signals) -> Iterator[str]:
     if not signals.has_torque:
         yield text(f"Power is not known: {NO_TORQUE}.")
         return
-    cells = ["power [W]", number(float(np.nanmean(power)), ".0f"), *numbers(metrics.quantiles(power), QUANTILES, ".0f")]
+    mean = float(power[np.isfinite(power)].mean()) if np.isfinite(power).any() else None
+    cells = ["power [W]", number(mean, ".0f"), *numbers(metrics.quantiles(power), QUANTILES, ".0f")]
     yield table(["", "mean", *QUANTILES.values()], [cells])
     lines = [signals.line("power", signals.joint_time, power, MEASURED, WATT)]
     most = signals.robot.safety.max_power

@@ -106,8 +106,7 @@ class Signals:
         """Rotations (N, 3, 3) from trunk to world, by the IMU at the joint states."""
         orientation = self.run.imu.orientation[self.imu_row]
         length = np.linalg.norm(orientation, axis=1, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return matrix_from_xyzw(orientation / length)
+        return matrix_from_xyzw(orientation / length)
 
     @cached_property
     def has_legs(self) -> bool:
@@ -127,8 +126,7 @@ class Signals:
     @cached_property
     def has_torque(self) -> bool:
         """Whether the run has torques."""
-        effort = self.run.joints.effort
-        return bool(np.isfinite(effort).all(axis=1).any() and np.any(effort[np.isfinite(effort)] != 0.0))
+        return bool(np.isfinite(self.run.joints.effort).all(axis=1).any())
 
     @cached_property
     def walking(self) -> Mask:
@@ -161,6 +159,13 @@ class Signals:
         raw = LegKinematics(self.robot).contacts(angles, speeds, torques, rate, self.rotation[:, 2])
         time, raw = self.joint_time[self.order], raw[self.order]
         return np.column_stack([_without_short(time, raw[:, leg]) for leg in range(len(LEGS))])
+
+    @cached_property
+    def contact_known(self) -> Mask:
+        """States (N,), in the order of their stamps, with all that contacts are estimated from."""
+        joints, rate = self.run.joints, self.run.imu.angular_velocity[self.imu_row]
+        parts = (joints.position, joints.velocity, joints.effort, rate, self.rotation[:, 2])
+        return np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in parts])[self.order]
 
     @cached_property
     def target(self) -> Array:

@@ -50,7 +50,7 @@ def test_a_killed_recording_without_metadata_is_read_with_its_notes_and_reported
     (tmp_path / "bag" / "metadata.yaml").unlink()
     bag = open_bag(tmp_path / "bag")
     assert len(everything(bag)["/joint_states"]) == 150
-    assert [problem.kind for problem in bag.contents.problems] == ["damaged"]
+    assert [problem.kind for problem in bag.contents.problems] == ["no_metadata"]
     (file,) = (tmp_path / "bag").iterdir()
     assert open_bag(file).custom == bag.custom == noted
 
