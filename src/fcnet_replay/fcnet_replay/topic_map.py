@@ -15,7 +15,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import preset, read_settings
 from fcnet_core.observation import SCALARS, SIZE
-from fcnet_core.rotation import is_orientation, xyzw_from_wxyz
+from fcnet_core.rotation import NO_ESTIMATE, is_orientation, xyzw_from_wxyz
 from fcnet_replay.bags.message_columns import Columns
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -68,7 +68,6 @@ QUANTITIES: dict[str, dict[str, Quantity]] = {
     "policy_step": {"step": Quantity("step", "data")},
 }
 STAMPED = tuple(QUANTITIES)[:4]
-NO_ESTIMATE = -1.0  # first number of a covariance in sensor_msgs/Imu: the quantity is not measured
 
 
 class TopicSource(Struct, frozen=True, forbid_unknown_fields=True):

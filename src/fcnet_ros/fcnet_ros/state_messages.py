@@ -17,10 +17,10 @@ from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.errors import MessageError
 from fcnet_core.names import IMU_FRAME
 from fcnet_core.observation import RobotState, SensorReading
+from fcnet_core.rotation import NO_ESTIMATE, UNIT_TOLERANCE
 from fcnet_ros.serialized import CdrReader, MessageBuffer, NamesReader, placeholders, seconds
 from fcnet_ros.topics import IMU, JOINT_STATES, NewestMessage, Topic
 
-UNIT_TOLERANCE = 0.1  # by which the length of an orientation may differ from 1
 POLL_INTERVAL = 0.0001  # [s]
 LONGEST_SLEEP = 0.001  # [s] between two polls for a state, as states may come more often than before
 EARLY = 0.9  # polling for the next state starts after this fraction of the interval between states
@@ -34,7 +34,7 @@ class StateBuffer(RobotState):
 
     joint_names: of the robot, the order of its N joints. joint_position (N,) [rad], joint_velocity (N,) [rad/s],
     orientation (4,) x, y, z, w, angular_velocity (3,) [rad/s] in the body frame; valid only if `problem` returns None.
-    joint_effort (N,) [Nm], NaN if it is not measured. Stamps [s] are in the sender's time.
+    joint_effort (N,) [Nm] and an orientation that is not measured are NaN. Stamps [s] are in the sender's time.
     """
 
     def __init__(self, joint_names: tuple[str, ...], timeout: float, simulated_time: bool = False) -> None:
@@ -103,9 +103,11 @@ class StateBuffer(RobotState):
         wrong = ""
         if self._simulated_time:
             received, wrong = seconds(stamp), _time_of_day(IMU, stamp)
-        if wrong := wrong or _unusable_imu(numbers[0:4], numbers[13:16]):
+        unusable = _unusable_imu(numbers)
+        if wrong := wrong or unusable:
             self._imu = received, wrong  # before its values
-        self.orientation[:], self.angular_velocity[:] = numbers[0:4], numbers[13:16]
+        self.orientation[:] = np.nan if "orientation" in unusable else numbers[0:4]
+        self.angular_velocity[:] = numbers[13:16]
         self.imu_stamp = seconds(stamp)
         self._imu = received, wrong
 
@@ -137,13 +139,20 @@ class StateBuffer(RobotState):
         return ""
 
 
-def _unusable_imu(orientation: Array, angular_velocity: Array) -> str:
-    """Return the error in the values of an IMU; empty if they can be used."""
-    length = math.hypot(*orientation.tolist())
-    if abs(length - 1.0) <= UNIT_TOLERANCE and all(map(math.isfinite, angular_velocity.tolist())):
+def _unusable_imu(numbers: Array) -> str:
+    """Return the error in the numbers of an IMU; empty if they can be used."""
+    orientation, rate = numbers[0:5].tolist(), numbers[13:17].tolist()  # each with the first number of its covariance
+    length = math.hypot(*orientation[:4])
+    if (
+        abs(length - 1.0) <= UNIT_TOLERANCE
+        and math.isfinite(sum(rate[:3]))
+        and NO_ESTIMATE not in (orientation[4], rate[3])
+    ):
         return ""
-    for what, values in (("orientation", orientation), ("angular velocity", angular_velocity)):
-        if not np.isfinite(values).all():
+    for what, values in (("orientation", orientation), ("angular velocity", rate)):
+        if values[-1] == NO_ESTIMATE:
+            return f"imu/data: the {what} is not measured (its covariance is -1); take an IMU that measures it"
+        if not np.isfinite(values[:-1]).all():
             return f"imu/data: the {what} is not a finite number"
     return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
 

@@ -23,7 +23,7 @@ from msgspec import Meta, Struct
 from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import SETPOINT_FIELDS
-from fcnet_core.rotation import GRAVITY, matrix_from_xyzw
+from fcnet_core.rotation import GRAVITY, UNIT_TOLERANCE, matrix_from_xyzw
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
@@ -33,7 +33,6 @@ PREFIX, CHECKSUM = struct.Struct("<4sI"), struct.Struct("<I")
 LARGEST = 1 << 27  # [B] of a file, 128 MiB: two and a half hours of 12 joints at 50 Hz
 LONGEST_PAYLOAD = 65536
 MOST_BROKEN = 10_000  # frames; bounds the time for a file
-UNIT_TOLERANCE = 0.1  # by which the length of a quaternion may differ from 1
 LONGEST_PERIOD = 0.1  # [s] a controller below 10 Hz cannot hold a legged robot
 LONGEST_GAP = 0.2  # [s] or 1.5 periods; after a longer one the past is unknown, as in the controller
 FIRST = 1  # bit of the flags: start of an episode

@@ -25,6 +25,7 @@ SPEED, METRE, RADIAN, DEGREE, TORQUE, WATT = 0.001, 0.0005, 0.0005, 0.02, 0.02, 
 LIMIT = "limit of the safety layer"
 NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
+NO_IMU = "the run has no orientation or no angular velocity"
 MODE_COLOURS: dict[str, int] = {
     Mode.STANDING_UP: 5,
     Mode.STANDING: 4,
@@ -34,7 +35,6 @@ MODE_COLOURS: dict[str, int] = {
     Mode.FAULT: 2,
 }
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
-WITHOUT = "The gait is not known: the run lacks torques, orientation or rates, by which contacts are estimated."
 NO_LEGS = "Contacts are not known: the robot's file describes no legs."
 ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
 
@@ -86,7 +86,8 @@ def _gait(signals: Signals) -> Iterator[str]:
         if seconds >= LEAST:
             duty, touchdowns = float((dt * contact).sum() / seconds), float(landed.sum() / seconds)
             cells.append([name, number(duty, ".1f", " %", 100.0), number(touchdowns, ".2f")])
-    yield text(ESTIMATED if known else WITHOUT if signals.has_legs else NO_LEGS)
+    lacking = f"The gait is not known: {NO_IMU if signals.has_torque else NO_TORQUE}, by which contacts are estimated."
+    yield text(ESTIMATED if known else lacking if signals.has_legs else NO_LEGS)
     ends, height = signals.grid.values[[0, -1]], 60 + 24 * len(rows)
     plot = Plot("Modes and contacts", TIME, "", ends, bars=bars, rows=rows, group=GROUP, height=height)
     yield signals.plots.element(plot)
@@ -145,6 +146,8 @@ def _body(signals: Signals) -> Iterator[str]:
         rows.append(["height [m]", *numbers(metrics.quantiles(signals.height), QUANTILES, ".3f")])
         height = robot.nominal_height + commanded[:, 0]
         pairs.append(("Height", "m", METRE, signals.joint_time, signals.height, height))
+    if not np.isfinite(leaning).any():
+        yield text("Tilt, roll and pitch are not known: the run has no orientation.")
     yield table(["", *QUANTILES.values()], rows)
     for column, name in enumerate(("Roll", "Pitch")):
         measured, wanted = np.degrees(attitude[:, column]), np.degrees(commanded[:, 1 + column])

@@ -28,7 +28,7 @@ from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
 from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import LEGS, Robot
-from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw
+from fcnet_core.rotation import is_orientation, matrix_from_xyzw, roll_pitch_yaw
 from fcnet_ros import topics
 from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
@@ -101,14 +101,13 @@ class RobotView:
         points = self._points(joints)
         torques = state.joint_effort if has_joints and np.isfinite(state.joint_effort).all() else None
         trunk = body = contacts = None
-        length = np.linalg.norm(state.orientation)
-        if has_joints and 0.5 < length < 2.0:  # false for NaN
-            attitude = state.orientation / length
+        if has_joints and is_orientation(state.orientation):
+            attitude = state.orientation / np.linalg.norm(state.orientation)
             rotation = matrix_from_xyzw(attitude)
             height = None if points is None else standing_height(self._robot, points, rotation)
             trunk = [0.0, 0.0, self._robot.nominal_height if height is None else height, *rotation.ravel()]
             body = [_rounded(height), *_rounded(roll_pitch_yaw(attitude)[:2])]
-            if torques is not None and self._legs is not None:
+            if torques is not None and self._legs is not None and np.isfinite(state.angular_velocity).all():
                 rows = self._robot.leg_rows
                 angles, speeds, efforts = (
                     values[rows] for values in (state.joint_position, state.joint_velocity, torques)
@@ -142,7 +141,7 @@ class RobotView:
         pose, twist = odometry.pose.pose, odometry.twist.twist
         place = np.array([pose.position.x, pose.position.y, pose.position.z, *_xyzw(pose.orientation)])
         velocity = twist.linear.x, twist.linear.y, twist.angular.z
-        if np.isfinite([*place, *velocity]).all():
+        if np.isfinite([*place, *velocity]).all() and is_orientation(place[3:]):
             self._place, self._measured, self._odometry_time = place, velocity, received
 
     def _store_target(self, content: bytes, received: float) -> None:

@@ -238,7 +238,7 @@ function describe() {
   const moves = forward === undefined ? "" : `, moving ${forward.toFixed(1)} m/s forward, ${left.toFixed(1)} m/s left, turning ${turn.toFixed(1)} rad/s`;
   const [height, roll, pitch] = (latest && latest.body) || [];
   const trunk = Number.isFinite(height) ? `, trunk ${height.toFixed(2)} m high` : "";
-  const body = Number.isFinite(roll) ? `${trunk}, roll ${roll.toFixed(2)}, pitch ${pitch.toFixed(2)} rad` : "";
+  const body = Number.isFinite(roll) ? `${trunk}, roll ${roll.toFixed(2)}, pitch ${pitch.toFixed(2)} rad` : ", attitude unknown";
   $("scene").ariaLabel = `${facts.robot}, ${$("mode").textContent}${moves}${body}`;
   $("chart").ariaLabel = plots.describe();
 }
