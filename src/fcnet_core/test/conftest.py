@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from golden import read_arrays
+from golden import named, read_arrays
 from hypothesis import settings
 from policy_forms import model_of, with_units
 
@@ -34,10 +34,9 @@ class Golden:
 def read_golden(name: str) -> Golden:
     arrays = read_arrays(DATA / f"{name}.xz")
     config = FCNetConfig(**dict(zip(SIZES, arrays["cfg"].tolist(), strict=False)))
-    weights = {key[2:]: array for key, array in arrays.items() if key.startswith("w/")}
     prefix = "rec/x_ft_after_"
     return Golden(
-        model=model_of(config, weights, export=False),
+        model=model_of(config, named(arrays, "w/"), export=False),
         observation=arrays["rec/obs"],
         output=arrays["rec/out"],
         spectra={

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from golden import check_gradients, read_arrays
+from golden import check_gradients, named, read_arrays
 from msgspec import structs, to_builtins
 from policy_forms import every_form, forms_of, loaded, model_of, noise, parallel, steps_of_network, untrained
 
@@ -34,41 +34,6 @@ BODY = body_graph(EXAMPLE, EXAMPLE_LEGS)
 LEGS = {f"{side}{row}": [f"{side}{row}_{joint}" for joint in LEG_JOINTS] for row in "123" for side in "RL"}
 JOINTS = tuple(joint for joints in LEGS.values() for joint in joints)
 SIX_LEGS = body_graph(structs.replace(EXAMPLE, joints=JOINTS, default_pose=0.0, kp=0.0, kd=0.0), LEGS)
-LAYER = {  # published: ours
-    "self_attn.in_proj_weight": "qkv.weight",
-    "self_attn.in_proj_bias": "qkv.bias",
-    "self_attn.out_proj": "project",
-    "linear1": "expand",
-    "linear2": "contract",
-}
-
-
-def named(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The published arrays under our names."""
-    found = {key.removeprefix(prefix): array for key, array in arrays.items() if key.startswith(prefix)}
-    nodes = ["root" if node.name == "trunk" else node.name for node in BODY.nodes]
-    ours = {
-        "tokenizer.weight": np.concatenate([found.pop(f"tokenizer.tokenizers.{node}.0.weight") for node in nodes], 1),
-        "tokenizer.bias": np.stack([found.pop(f"tokenizer.tokenizers.{node}.0.bias") for node in nodes]),
-    }
-    moving = [node for node in (*nodes, "global") if f"detokenizer.detokenizers.{node}.bias" in found]
-    for kind in ("weight", "bias"):
-        parts = [found.pop(f"detokenizer.detokenizers.{node}.{kind}") for node in moving]
-        ours[f"detokenizer.{kind}"] = np.concatenate(parts)
-    for name, array in found.items():
-        if name == "net.embed_absolute_position.weight":
-            ours["positions"] = array
-        elif name == "net.sp_embeddings.weight":
-            ours["path_bias"] = array[:, 0]
-        elif name.startswith("net.model."):
-            place, kind = name.removeprefix("net.model.").split(".")
-            ours[f"layers.{int(place) // 2}.{kind}"] = array
-        else:
-            name = name.removeprefix("net.encoder.")
-            for published, own in LAYER.items():
-                name = name.replace(published, own)
-            ours[name] = array
-    return ours
 
 
 def published_config(arrays: dict[str, np.ndarray], mask: str) -> BodyTransformerConfig:
@@ -113,9 +78,7 @@ def test_outputs_and_gradients_match_the_published_network(path) -> None:
     loss = (output - torch.from_numpy(arrays["target"])).square().mean()
     assert loss.item() == pytest.approx(float(arrays["loss"]), abs=SINGLE)
     loss.backward()
-    expected = named(arrays, "grad/")
-    assert expected.keys() == dict(network.named_parameters()).keys()
-    check_gradients(network, expected)
+    check_gradients(network, named(arrays, "grad/"))
 
 
 @every_published

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from golden import read_arrays, sampled
+from golden import named, read_arrays, sampled
 from policy_forms import model_of, noise, steps_of_network
 
 from fcnet_core.learning.config import example_config
@@ -45,8 +45,7 @@ def config(golden: dict[str, np.ndarray]) -> RetNetConfig:
 @pytest.fixture(scope="module")
 def model(golden: dict[str, np.ndarray], config: RetNetConfig) -> PolicyModel:
     """The published weights without a normalisation."""
-    weights = {name[2:]: array for name, array in golden.items() if name.startswith("w/")}
-    return model_of(config, weights)
+    return model_of(config, named(golden, "w/"))
 
 
 def network(model: PolicyModel, chunk: int) -> RetNet:

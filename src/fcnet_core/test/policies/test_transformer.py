@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from golden import check_gradients, read_arrays
+from golden import check_gradients, named, read_arrays
 from msgspec import structs
-from policy_forms import FORMS, every_form, model_of, noise, parallel, steps_of_network, untrained
+from policy_forms import FORMS, every_form, loaded, model_of, noise, parallel, steps_of_network, untrained
 
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import example_config, load_train_config
@@ -23,32 +23,6 @@ from fcnet_core.policies.transformer.network import CausalTransformer
 DATA = Path(__file__).parents[1] / "data"
 PRESETS = Path(training.__file__).parents[1] / "config" / "train"
 TOLERANCE = 2e-6
-NAMES = {  # published: ours
-    "transformer.h.": "stack.layers.",
-    "transformer.ln_f": "stack.norm",
-    "ln_1": "norm1",
-    "ln_2": "norm2",
-    "attn.c_attn": "qkv",
-    "attn.c_proj": "project",
-    "mlp.c_fc": "expand",
-    "mlp.c_proj": "contract",
-    "embed_ln": "embed_norm",
-}
-ONE_TOKEN = {**NAMES, "embed_state": "embed", "predict_tgt.0": "head"}
-THREE_TOKENS = {**NAMES, "predict_action": "head"}
-
-
-def named(arrays: dict[str, np.ndarray], prefix: str, names: dict[str, str]) -> dict[str, np.ndarray]:
-    """The published arrays under our names, linear weights as (outputs, inputs)."""
-    found = {}
-    for key, array in arrays.items():
-        if key.startswith(prefix):
-            name = key.removeprefix(prefix)
-            transposed = name.startswith("transformer.h.") and array.ndim == 2
-            for published, ours in names.items():
-                name = name.replace(published, ours)
-            found[name] = np.ascontiguousarray(array.T if transposed else array)
-    return found
 
 
 def random_model(layers: int = 3, window: int = 5) -> PolicyModel:
@@ -71,7 +45,7 @@ def arrays() -> dict[str, np.ndarray]:
 def published(arrays) -> PolicyModel:
     names = ("observation", "action", "hidden", "layers", "heads", "window")
     config = TransformerConfig(**dict(zip(names, arrays["cfg"].tolist(), strict=True)))
-    return model_of(config, named(arrays, "w/", ONE_TOKEN))
+    return model_of(config, named(arrays, "w/"))
 
 
 def test_the_preset_has_the_published_number_of_parameters() -> None:
@@ -86,7 +60,7 @@ def test_outputs_and_gradients_match_the_published_network(arrays, published) ->
     output, _ = network(torch.from_numpy(arrays["par/obs"]).float())
     np.testing.assert_allclose(output.detach(), arrays["par/out"], atol=TOLERANCE, rtol=0)
     (output - torch.from_numpy(arrays["par/target"])).square().mean().backward()
-    check_gradients(network, named(arrays, "grad/", ONE_TOKEN))
+    check_gradients(network, named(arrays, "grad/"))
 
 
 @every_form("transformer")
@@ -140,9 +114,7 @@ def test_an_action_depends_on_as_many_past_steps_as_the_card_says_and_no_more(fo
 def test_the_decision_transformer_with_three_tokens_a_step_is_the_published_one() -> None:
     arrays = read_arrays(DATA / "decision_transformer_a.xz")
     state, action, d, layers, heads, _, longest = arrays["cfg"].tolist()
-    network = DecisionTransformer(state, action, d, layers, heads, longest).double()
-    weights = {name: torch.from_numpy(array).double() for name, array in named(arrays, "w/", THREE_TOKENS).items()}
-    network.load_state_dict({name: weights[name] for name in network.state_dict()})
+    network = loaded(DecisionTransformer(state, action, d, layers, heads, longest), named(arrays, "w/")).double()
     given = {name: torch.from_numpy(arrays[f"in/{name}"]) for name in ("rtg", "state", "action", "timestep", "mask")}
     visible = given["mask"].bool()
     output = network(given["rtg"], given["state"], given["action"], given["timestep"], visible)
@@ -150,4 +122,4 @@ def test_the_decision_transformer_with_three_tokens_a_step_is_the_published_one(
     loss = (output - torch.from_numpy(arrays["in/target"]))[visible].square().mean()
     assert loss.item() == pytest.approx(float(arrays["out/loss"]), abs=1e-12)
     loss.backward()
-    check_gradients(network, named(arrays, "grad/", THREE_TOKENS), share=2e-6)
+    check_gradients(network, named(arrays, "grad/"), share=2e-6)
