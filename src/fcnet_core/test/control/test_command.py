@@ -76,21 +76,6 @@ def test_slow_velocities_within_the_deadband_count_as_zero() -> None:
     np.testing.assert_array_equal(limited.target, wish(vx=0.2, vy=0.1))
 
 
-@given(wishes)
-def test_a_batch_is_its_robots_and_reset_touches_only_the_chosen(sequence) -> None:
-    batch, singles = shaper(batch=2), [shaper(), shaper()]
-    for index, wanted in enumerate(sequence):
-        if index == len(sequence) // 2:
-            batch.reset(np.array([False, True]))
-            singles[1].reset()
-        batch.step(wanted)
-        for robot, single in enumerate(singles):
-            single.step(wanted[robot : robot + 1])
-            np.testing.assert_array_equal(single.setpoint[0], batch.setpoint[robot])
-            assert single.clock.phase[0] == batch.clock.phase[robot]
-            assert single.clock.walking[0] == batch.clock.walking[robot]
-
-
 SLOWEST_HALF_STRIDE = 0.5 / (ROBOT.gait.frequency + ROBOT.commands["frequency"].lowest)
 speeds = st.one_of(st.just(0.0), st.floats(ROBOT.commands["vx"].lowest, ROBOT.commands["vx"].highest))
 offsets = st.floats(ROBOT.commands["frequency"].lowest, ROBOT.commands["frequency"].highest)

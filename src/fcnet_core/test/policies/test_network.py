@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from golden import check_gradients, read_arrays
+from golden import check_gradients, named, read_arrays
 
 from fcnet_core.learning.config import example_config
 from fcnet_core.policies import causal_filter
@@ -34,7 +34,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 def network(form: None, golden: dict[str, torch.Tensor]) -> FourierControllerNetwork:
     """The published network's weights."""
     network = FourierControllerNetwork(FCNetConfig(**dict(zip(SIZES, golden["cfg"].tolist(), strict=False))))
-    network.load_state_dict({name[2:]: array for name, array in golden.items() if name.startswith("w/")})
+    network.load_state_dict(named(golden, "w/"))
     return network
 
 
@@ -57,8 +57,7 @@ def test_outputs_and_gradients_match_the_published_network(
     loss = (output - golden["par/target"]).square().mean()
     torch.testing.assert_close(loss, golden["par/loss"], atol=1e-6, rtol=0)
     loss.backward()
-    gradients = {name: array.numpy() for name, array in golden.items() if name.startswith("grad/")}
-    check_gradients(network, {name.removeprefix("grad/"): gradient for name, gradient in gradients.items()})
+    check_gradients(network, named(read_arrays(GOLDEN), "grad/"))
 
 
 def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_form(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from msgspec import structs
 
+from fcnet_core.errors import FcnetError
+from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.policies.export import exported_step
@@ -115,3 +118,10 @@ def forms_of(name: str) -> dict[str, Form]:
 def every_form(name: str) -> pytest.MarkDecorator:
     """Parametrise a test of one type with its forms."""
     return pytest.mark.parametrize("form", forms_of(name).values(), ids=forms_of(name))
+
+
+def check_refused(name: str, settings: Mapping[str, Any], named: str) -> None:
+    """Check that a network of these settings is refused in a sentence that names what is wrong."""
+    with pytest.raises(FcnetError, match=named) as caught:
+        TrainConfig(policy_type=name, config=dict(settings))
+    assert "\n" not in str(caught.value)
