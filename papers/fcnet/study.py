@@ -79,7 +79,7 @@ class Study:
         else:
             raise FcnetError(f"{folder} holds no study; give the folder of the training data as --data")
         self.robot = load_robot(robot)
-        known = scenarios(self.robot)
+        known = scenarios(self.robot, "white")
         if unknown := [name for name in plan.config.scenarios if name not in known]:
             raise FcnetError(f"there is no scenario {unknown[0]!r}; choose from {', '.join(known)}")
         self.scenarios = [known[name] for name in plan.config.scenarios or known]

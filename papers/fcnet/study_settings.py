@@ -12,6 +12,8 @@ from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, Positive, Seed, read_settings
 from fcnet_core.learning.config import Precision, TrainConfig, load_train_config, with_settings
 
+WHITE = {"projected_gravity": 0.02, "joint_velocity": 0.3, "sin_joint_position": 0.01, "cos_joint_position": 0.01}
+WHITE["angular_velocity"] = 0.1  # as in the recorded results
 Part = Annotated[float, Meta(gt=0, le=1)]
 Name = Annotated[str, Meta(pattern="^[a-z0-9_.-]+$", max_length=40)]
 
@@ -68,6 +70,7 @@ def load_plan(path: Path) -> Plan:
     train = {}
     for name, variant in config.variants.items():
         settings = load_train_config(path.parent / variant.train)
+        settings = with_settings(settings, observation_noise=WHITE)
         try:
             sizes = settings.config | variant.config
             changes = {"steps": config.steps, "epochs": None, "precision": config.precision, "held_out_share": 0.0}

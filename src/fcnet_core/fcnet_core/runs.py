@@ -78,7 +78,8 @@ class Falls(Struct, frozen=True):
 
 
 class _Evaluation(Struct, frozen=True):
-    scenarios: dict[str, Falls]
+    scenarios: dict[str, Falls] = {}
+    subject: dict[str, Any] = {}
 
 
 class RunFolder:
@@ -121,7 +122,7 @@ class RunFolder:
 
 @dataclass
 class TrainingRun:
-    """The contents of a run's folder. evaluation: falls by scenario, empty if the run was not evaluated."""
+    """The contents of a run's folder. evaluation: falls by scenario and sensors, empty if the run was not evaluated."""
 
     name: str
     facts: RunFacts
@@ -190,7 +191,9 @@ def read_run(path: Path) -> TrainingRun:
     folder = RunFolder(path)
     if not folder.facts.is_file():
         raise FcnetError(f"{path} is not the folder of a training run; give one that `fcnet train` wrote")
-    evaluation = _decoded(folder.evaluation, _Evaluation).scenarios if folder.evaluation.is_file() else {}
+    found = _decoded(folder.evaluation, _Evaluation) if folder.evaluation.is_file() else _Evaluation()
+    sensors = f", {found.subject['sensors']} sensors" if "sensors" in found.subject else ""  # others have other rows
+    evaluation = {name + sensors: falls for name, falls in found.scenarios.items()}
     settings = load_train_config(folder.settings)
     return TrainingRun(str(path), _decoded(folder.facts, RunFacts), settings, folder.reports(), evaluation)
 

@@ -11,10 +11,11 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import PolicyInterface, velocity_interface
+from fcnet_core.observation import PolicyInterface, SensorErrors, velocity_interface
+from fcnet_core.observation.sensors import sensors_of
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
-from quadruped_sim.physics.randomization import Randomization, noise_levels, noisy
+from quadruped_sim.physics.randomization import Randomization
 from quadruped_sim.physics.simulation import BodyState, Simulation
 from quadruped_sim.physics.simulator import RATE, Samples, robot_state
 from quadruped_sim.physics.terrain import Terrain
@@ -50,8 +51,8 @@ class ActionNoise:
 
 
 class Situation(NamedTuple):
-    """Start of a control period: true state, and the observation (B, n) without noise that has arrived, see
-    Simulation.signals, valid for robots that have not fallen.
+    """Start of a control period: true state, and the observation (B, n) that has arrived, see Simulation.signals,
+    without the errors of the sensors, valid for robots that have not fallen.
     """
 
     state: BodyState
@@ -97,7 +98,9 @@ class Rollout:
         self._trot: TrotExpert | None = None
         self._teacher = TeacherExpert(teacher, robot, self.shaper, self.limiter) if teacher else None
         self._source = SetpointSource(setpoints, batch, period, np.random.default_rng([seed, 1]))
-        self._noise_rng, self._noise_levels = np.random.default_rng([seed, 2]), noise_levels(interface)
+        (name, spec), *_ = interface.spec.items()
+        scale, rng = randomization.noise * interface.scales(name), np.random.default_rng([seed, 2])
+        self._sensors = SensorErrors(sensors_of(randomization.sensors), spec, rng, batch, scale)
         self.recorded: Samples = {}
 
     def observe(self, new_command: bool = True) -> Situation:
@@ -109,8 +112,8 @@ class Rollout:
         return Situation(state, observation)
 
     def sense(self, seen: Situation) -> Single:
-        """Return the observation (B, n) with sensor noise; call it once in a control period."""
-        return noisy(seen.observation, self.simulation.randomization.noise * self._noise_levels, self._noise_rng)
+        """Return the observation (B, n) with the errors of the sensors; call it once in a control period."""
+        return self._sensors.measure(seen.observation[None], self.simulation.period)[0].astype(np.float32, copy=False)
 
     def act(self, seen: Situation) -> Array:
         """Return the position targets (B, N) [rad] that the policy wants, or else the expert's advice."""
@@ -139,6 +142,7 @@ class Rollout:
         """Reset the robots in `mask` (B,) with all their state."""
         self.simulation.reset(mask)
         self.runner.reset(mask)
+        self._sensors.reset(mask)
         if self._trot:
             self._trot.reset(mask)
         self.limiter.start(self.simulation.state().joint_position, mask)

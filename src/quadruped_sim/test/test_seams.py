@@ -24,7 +24,7 @@ from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
 from fcnet_core.names import Mode
-from fcnet_core.observation import SENSOR_NOISE, velocity_interface
+from fcnet_core.observation import velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
 from fcnet_core.rotation import projected_gravity
@@ -112,7 +112,7 @@ def train(case: Case, data: Path) -> PolicyModel:
         crop=32,
         held_out_share=0.2,
         learning_rate=1e-2,
-        observation_noise=SENSOR_NOISE,
+        observation_noise="board",
     )
     run = Imitation(config)
     assert run.trainer.run(lambda progress: None, lambda: False)

@@ -24,7 +24,8 @@ from fcnet_core.files import (
     read_settings,
 )
 from fcnet_core.model_file import WindowPolicy
-from fcnet_core.observation import SENSOR_NOISE, Commands, Input, JointTargets, PolicyInterface
+from fcnet_core.observation import Commands, Input, JointTargets, PolicyInterface, SensorModel
+from fcnet_core.observation.sensors import DEFAULT
 from fcnet_core.observation.terms import VELOCITY_TERMS
 from fcnet_core.policies import Legs, PolicyConfig, policy_type
 from fcnet_core.robot import FIXED, LEG_JOINTS, LEGS, NO_GAIT, SETPOINT_FIELDS
@@ -33,7 +34,7 @@ MOST_STEPS = 10**9  # of the optimiser
 LARGEST_BATCH = 2**22  # control periods of one optimiser step; the paper's have 2^16
 PRESETS = CONFIG / "train"
 DEFAULT_PRESET = "imitation"
-SENSORS = "sensors"  # observation_noise: sensors stands for SENSOR_NOISE
+SENSORS = "sensors"  # observation_noise: sensors stands for those of the robot, DEFAULT
 FILE = "training configuration"
 LENGTH = {"steps", "epochs"}  # a file gives one of them
 
@@ -62,8 +63,9 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     on the hub, each with an optional `:weight` (default 1; steps of a folder with weight 2 are sampled twice as often);
     crop: control periods of one training sequence; batch: crops of one optimiser step, summed over all processes;
     warmup: fraction of the steps in which the learning rate rises linearly, before a cosine decay to zero;
-    gradient_clip: maximum norm, 0 disables it; observation_noise: standard deviation by part of the observation, in its
-    unit, scaled by a random factor in 0..1 per crop (`sensors` in a file: observation.SENSOR_NOISE);
+    gradient_clip: maximum norm, 0 disables it; observation_noise: a model of the sensors in config/sensors.yaml
+    (`sensors` in a file: board), or standard deviation by part of the observation, in its unit; both scaled by a random
+    factor in 0..1 per crop;
     episode_start_share: fraction of the crops that start at the start of an episode; held_out_share: fraction of the
     sequences held out for validation; action_scale [rad]: unit of the network's output; observation_clip: in standard
     deviations; device: cuda is one GPU per process; precision: of matrix products, weights are always float32;
@@ -84,7 +86,7 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     warmup: Share = 0.1
     gradient_clip: NotNegative = 1.0
     loss: Literal["mse", "huber"] = "mse"
-    observation_noise: dict[str, Annotated[float, Meta(ge=0, le=1000)]] = {}
+    observation_noise: dict[str, Annotated[float, Meta(ge=0, le=1000)]] | SensorModel = {}
     episode_start_share: Share = 0.08
     held_out_share: Share = 0.05
     action_scale: Annotated[float, Meta(ge=1e-6, le=1e6)] = 0.3
@@ -154,7 +156,7 @@ def load_train_config(path: str | Path) -> TrainConfig:
     path = preset(path, PRESETS.name, FILE)
     entries = _entries(path)
     if entries.get("observation_noise") == SENSORS:
-        entries["observation_noise"] = SENSOR_NOISE
+        entries["observation_noise"] = DEFAULT
     try:
         return converted(entries, TrainConfig)
     except FcnetError as error:

@@ -22,13 +22,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fcnet_core.arrays import Single, Spec, part_name
+from fcnet_core.arrays import Spec, part_name
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import write_whole
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import Batch, CropSampler
-from fcnet_core.observation import SENSOR_NOISE, PolicyInterface
+from fcnet_core.observation import PolicyInterface, SensorErrors, SensorModel
+from fcnet_core.observation.sensors import Sensor, Sensors, sensors_of
 from fcnet_core.policies.normalisation import Normalisation
 
 HELD_OUT_CROPS = 256
@@ -36,7 +37,6 @@ HELD_OUT_BATCH = 32
 AHEAD = 2  # batches that are read while the network computes
 CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
 ALONE = Processes()
-UNTURNED_NOISE = {"joint_position": SENSOR_NOISE["sin_joint_position"]}  # of joint angles as they are [rad]
 Tensors = tuple[dict[str, Tensor], Tensor, Tensor]
 
 
@@ -112,7 +112,8 @@ class Trainer:
         self._processes = processes
         self._losses: list[float] = []  # since the last report
         self._seen = config.policy_config.observation_spec
-        self._noise = noise_by_entry(config.observation_noise, {name: arrays[name] for name in self._seen}, interface)
+        self._arrays, self._interface = {name: arrays[name] for name in self._seen}, interface
+        self._sensors = self._sensors_of(config.observation_noise)
         if len(set(processes.gather(self._run()))) > 1:
             raise FcnetError(
                 "the processes of this training differ in their settings or data; give each the same files"
@@ -248,13 +249,23 @@ class Trainer:
         """Return the crops of an optimiser step, with sensor noise."""
         seed, size, share = self.config.seed, self.config.batch, self._processes.share
         batch = self.crops.draw(np.random.default_rng([seed, CROPS, step]), size, share)
-        for row, crop in enumerate(range(size)[share]) if self._noise else ():
+        for row, crop in enumerate(range(size)[share]) if self._sensors else ():
             rng = np.random.default_rng([seed, NOISE, step, crop])
-            for name, deviation in self._noise.items():
-                array = batch.arrays[name][row]
-                strength = deviation * rng.random(dtype=np.float32)
-                array += strength * rng.standard_normal(array.shape, dtype=np.float32)
+            for name, spec in self._arrays.items():
+                at, array = self._interface, batch.arrays[name][row]
+                scale, rate = (at.scales(name), at.rate) if at and name in at.inputs else (1.0, 1.0)
+                errors = SensorErrors(self._sensors, spec, rng, None, rng.random() * scale)
+                array[:] = errors.measure(array, 1.0 / rate)
         return self._tensors(batch)
+
+    def _sensors_of(self, noise: SensorModel | dict[str, float]) -> Sensors:
+        """Return the sensors whose errors are added. Raises FcnetError for a part that the data do not have."""
+        if isinstance(noise, str):
+            return sensors_of(noise)
+        parts = {part_name(part) for spec in self._arrays.values() for part in spec.parts}
+        if unknown := [part for part in noise if part not in parts]:
+            raise FcnetError(f"observation_noise names {unknown[0]}, which the data lack; they have {sorted(parts)}")
+        return {part: Sensor(white=deviation) for part, deviation in noise.items()}
 
     def _tensors(self, batch: Batch) -> Tensors:
         """Return the network's inputs by name, the target outputs, and the valid steps."""
@@ -291,30 +302,6 @@ def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Te
     else:
         error = (output - target).square()
     return (error.mean(-1) * valid).sum()
-
-
-def noise_by_entry(
-    noise: dict[str, float], arrays: Spec, interface: PolicyInterface | None = None
-) -> dict[str, Single]:
-    """Return the standard deviation of each element of the arrays with noise, from those of their named parts, in units
-    of the parts' signals.
-    """
-    if noise == SENSOR_NOISE and interface is not None:  # of the parts that the interface has
-        has = {part_name(part) for spec in interface.spec.values() for part in spec.parts}
-        noise = {part: value for part, value in (noise | UNTURNED_NOISE).items() if part in has}
-    deviations: dict[str, Single] = {}
-    for part, value in noise.items():
-        having = [name for name, spec in arrays.items() if part in map(part_name, spec.parts)]
-        if not having:
-            parts = [part for spec in arrays.values() for part in spec.parts]
-            raise FcnetError(f"observation_noise names {part}, which the data do not have; they have {parts}")
-        for name in having if value else ():
-            deviation = deviations.setdefault(name, np.zeros(arrays[name].shape, dtype=np.float32))
-            for entry, place in arrays[name].slices().items():
-                deviation[place] = value if part_name(entry) == part else deviation[place]
-    if interface is not None and interface.inputs.keys() >= deviations.keys():
-        deviations = {name: deviation * np.abs(interface.scales(name)) for name, deviation in deviations.items()}
-    return deviations
 
 
 def check_bfloat16(device: torch.device) -> None:

@@ -12,13 +12,14 @@ from fcnet_core.observation.interface import PolicyInterface as PolicyInterface
 from fcnet_core.observation.interface import VectorAction as VectorAction
 from fcnet_core.observation.interface import vector_interface as vector_interface
 from fcnet_core.observation.interface import velocity_interface as velocity_interface
+from fcnet_core.observation.sensors import SensorErrors as SensorErrors
+from fcnet_core.observation.sensors import SensorModel as SensorModel
 from fcnet_core.observation.signals import ARRAYS as ARRAYS
 from fcnet_core.observation.signals import LABEL as LABEL
 from fcnet_core.observation.signals import LAYOUT as LAYOUT
 from fcnet_core.observation.signals import PARTS as PARTS
 from fcnet_core.observation.signals import ROBOT_SIGNALS as ROBOT_SIGNALS
 from fcnet_core.observation.signals import SCALARS as SCALARS
-from fcnet_core.observation.signals import SENSOR_NOISE as SENSOR_NOISE
 from fcnet_core.observation.signals import SIZE as SIZE
 from fcnet_core.observation.signals import PolicyStep as PolicyStep
 from fcnet_core.observation.signals import RobotState as RobotState

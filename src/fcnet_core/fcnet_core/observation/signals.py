@@ -97,15 +97,6 @@ PARTS = {  # in the order of the paper, appendix C.3
 }
 ARRAYS = {"observation": ArraySpec((70,), parts=PARTS), "action": ArraySpec((12,))}
 LAYOUT = ARRAYS["observation"].slices()
-# Standard deviations of the sensor noise by part, in simulation and in training. The controller itself computes
-# last_action and command, so these have no noise.
-SENSOR_NOISE: dict[str, float] = {
-    "projected_gravity": 0.02,  # a unit vector; about 0.02 rad of attitude
-    "joint_velocity": 0.3,  # [rad/s]
-    "sin_joint_position": 0.01,  # about 0.01 rad of joint position
-    "cos_joint_position": 0.01,
-    "angular_velocity": 0.1,  # [rad/s]
-}
 
 
 SCALARS = ("target_stamp", "previous_stamp", "joints_stamp", "imu_stamp", "cold")

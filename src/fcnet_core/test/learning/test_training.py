@@ -249,6 +249,20 @@ def test_settings_that_do_not_fit_data_or_the_first_policy_are_refused(tiny_conf
         Imitation(other, init=Imitation(tiny_config).policy(""))
 
 
+def test_crops_have_the_errors_of_the_boards_sensors_which_follow_from_the_seed(tiny_config: TrainConfig) -> None:
+    seen = []
+    for noise in ("board", "board", {}):
+        trainer = Imitation(with_settings(tiny_config, observation_noise=noise)).trainer
+        (inputs, *_) = trainer._drawn(3)
+        seen.append(inputs["observation"].numpy() * trainer.normalisation.scales["observation_std"])
+    np.testing.assert_array_equal(seen[0], seen[1])
+    errors = (seen[0] - seen[2])[..., LAYOUT["projected_gravity"]][..., :2]  # a slow error in each crop
+    assert errors.std(axis=1).mean() < 0.5 * np.abs(errors.mean(axis=1)).mean()
+    assert np.abs(errors).max() < 0.05
+    commands = (seen[0] - seen[2])[..., LAYOUT["command"]]
+    assert not commands.any()
+
+
 def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
     run = finished(Imitation(with_settings(tiny_config, observation_clip=1.5)))
     observation = np.array(run.data.shards[0].observation[0])  # much longer than the window
@@ -271,8 +285,15 @@ def test_a_task_without_joints_is_trained_with_the_interface_and_any_arrays_of_i
     DatasetWriter(tmp_path / "task", manifest).add({}, **content, first=np.zeros((4, 100), dtype=bool))
     settings = {"data": [str(tmp_path / "task")], "observation_noise": {"sight": 0.1, "last_action": 0.01}}
     run = finished(Imitation(with_settings(tiny_config, **settings)))
-    (deviation,) = run.trainer._noise.values()
-    np.testing.assert_allclose(deviation, [0.1, 0.2, 0.4, *[0.01] * 4])
+    noisy, clean = (
+        Imitation(with_settings(tiny_config, **settings | {"observation_noise": noise}))
+        for noise in (settings["observation_noise"], {})
+    )
+    (seen, *_), (true, *_) = noisy.trainer._drawn(0), clean.trainer._drawn(0)
+    scale = noisy.trainer.normalisation.scales
+    errors = (seen["observation"] - true["observation"]).numpy() * scale["observation_std"]
+    deviation = errors.std(axis=(0, 1)) / errors[..., 0].std()
+    np.testing.assert_allclose(deviation, [1.0, 2.0, 4.0, *[0.1] * 4], rtol=0.3)
     save_model(run.policy(""), tmp_path / "policy.safetensors")
     policy = load_policy(tmp_path / "policy.safetensors")
     assert policy.model.card.interface == interface and policy.step(np.zeros(7)).shape == (2,)

@@ -13,13 +13,14 @@ from msgspec import Struct
 
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import write_whole
+from fcnet_core.observation import SensorModel
 from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, Scenario
 from quadruped_sim.evaluation.score import Score, shortfalls
 
 
 class Subject(Struct, frozen=True):
     """The evaluated policy or expert and the settings. `policy` and `teacher`: fingerprints of model files; without one
-    it is the trot.
+    it is the trot. sensors: model of their errors, `white` in files of earlier releases.
     """
 
     robot: str
@@ -27,6 +28,7 @@ class Subject(Struct, frozen=True):
     seed: int
     episodes: int
     teacher: str | None = None
+    sensors: SensorModel = "white"
 
 
 class Evaluation(Struct, kw_only=True):
@@ -183,13 +185,14 @@ def markdown(rows: list[list[str]], scores: Mapping[str, Score], notes: str) -> 
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def card_head(tags: Sequence[str]) -> str:
-    """Return the head of a model card, as the hub reads it, with the lines that enclose it."""
+def card_head(tags: Sequence[str], sensors: SensorModel) -> str:
+    """Return the head of a model card, as the hub reads it, with the lines that enclose it. sensors: of its results."""
     facts = {
         "license": "apache-2.0",
         "library_name": "fcnet",
         "pipeline_tag": "robotics",
         "tags": ["robotics", "legged-robot", *tags],
+        "sensors": sensors,
     }
     return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---\n\n"
 

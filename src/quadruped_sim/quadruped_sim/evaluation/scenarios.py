@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
+from fcnet_core.observation.sensors import DEFAULT, SensorModel
 from fcnet_core.robot import Robot
 from quadruped_sim.evaluation.getting_up import Kind
 from quadruped_sim.physics.randomization import TYPICAL, Randomization, Range
@@ -87,11 +88,12 @@ def getting_up() -> dict[str, Scenario]:
     return {scenario.name: scenario for scenario in rows}
 
 
-def scenarios(robot: Robot) -> dict[str, Scenario]:
-    """Return the scenarios of a robot's walk by name: all that an evaluation runs by default."""
+def scenarios(robot: Robot, sensors: SensorModel = DEFAULT) -> dict[str, Scenario]:
+    """Return the scenarios of a robot's walk by name: all that an evaluation runs by default. sensors: their model."""
     rare = RARE_OF_SMALL_ROBOTS if robot.nominal_height < SMALL else ALMOST_NONE
     rows = [*_on_level_ground(robot), *_of_all_commands(robot), *_on_rough_ground(rare), *_on_slopes_and_steps(rare)]
-    return {scenario.name: scenario for scenario in [*rows, *_disturbed(rare)]}
+    every = {row.name: (row, changed(row.randomization, sensors=sensors)) for row in [*rows, *_disturbed(rare)]}
+    return {name: replace(row, randomization=drawn) for name, (row, drawn) in every.items()}
 
 
 def _held(commands: Commands) -> SetpointRanges:

@@ -8,15 +8,15 @@ import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Mask
+from fcnet_core.arrays import Array, ArraySpec, Mask
 from fcnet_core.legs.stand_motion import STANDING, stand_path
-from fcnet_core.observation import SensorReading, TrunkPose
+from fcnet_core.observation import SensorErrors, SensorReading, TrunkPose
+from fcnet_core.observation.sensors import DEFAULT, sensors_of
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
 from quadruped_sim.physics.body import Body
 from quadruped_sim.physics.mjcf import STIFFNESS, build_model, folded_height, stand_height
 from quadruped_sim.physics.placement import Place, StartPose, trunk_above
-from quadruped_sim.physics.randomization import NOISE
 from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
@@ -26,8 +26,9 @@ SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 
 
 class LiveRobot(Body):
-    """A robot on a terrain, damped until it gets position targets, `noise` times as noisy as in training: a Simulator
-    of one robot.
+    """A robot on a terrain, damped until it gets position targets: a Simulator of one robot.
+
+    noise: factor of the errors of its sensors, see Randomization.
 
     start, place: pose and place of the start; changes take effect at the next reset. period [s]: of the control.
     """
@@ -53,7 +54,11 @@ class LiveRobot(Body):
         self.place = place or Place()
         self._noise = noise
         self._rng = np.random.default_rng(seed)
-        self._elapsed = 0.0
+        sizes = {"projected_gravity": 3, "angular_velocity": 3, **dict.fromkeys(MEASURED[:2], len(robot.joints))}
+        self._spec = ArraySpec((sum(sizes.values()),), parts=sizes)
+        rng = np.random.default_rng([seed, 2])
+        self._errors = SensorErrors(sensors_of(DEFAULT), self._spec, rng, scale=noise)
+        self._elapsed = self._measured = 0.0
         self.reset()
 
     @property
@@ -133,7 +138,8 @@ class LiveRobot(Body):
             torque=self.data.actuator_force.copy(),
             orientation=measured["orientation"],
             angular_velocity=measured["angular_velocity"],
-            linear_acceleration=self._noisy(self.data.sensor("accelerometer").data, ACCELEROMETER_NOISE),
+            linear_acceleration=self.data.sensor("accelerometer").data
+            + self._noise * ACCELEROMETER_NOISE * self._rng.standard_normal(3),
         )
 
     def ground_truth(self) -> TrunkPose:
@@ -147,27 +153,31 @@ class LiveRobot(Body):
         )
 
     def signals(self, ideal: bool = False, names: Iterable[str] = MEASURED) -> dict[str, Array]:
-        """Return signals (n,), see Simulator, with the noise of sensors; `torque` (N,) [Nm] has none."""
+        """Return signals (n,), see Simulator, with the errors of the sensors; `torque` (N,) [Nm] has none."""
         known = {
             "joint_position": self.data.qpos[self.at.joints],
             "joint_velocity": self.data.qvel[self.at.rates],
             "orientation": self.orientation,
-            "angular_velocity": self.velocity[3:] if ideal else self.data.sensor("gyroscope").data,
+            "angular_velocity": self.velocity[3:],
             "torque": self.data.actuator_force,
         }
-        found: dict[str, Array] = {}
-        for name in names:
-            true = self.ground_truth().linear_velocity if name == "linear_velocity" else known[name]
-            if ideal:
-                found[name] = true.copy()
-            elif name == "orientation":
-                turned = self.data.qpos[self.at.quaternion].copy()
-                error = self._noise * NOISE["projected_gravity"] * self._rng.standard_normal(3)
-                mujoco.mju_quatIntegrate(turned, error, 1.0)
-                found[name] = xyzw_from_wxyz(turned)
-            else:
-                found[name] = self._noisy(true, NOISE.get(name, 0.0))
-        return found
+        if not ideal:
+            known |= self._measure()
+        if "linear_velocity" in (chosen := list(names)):
+            known["linear_velocity"] = self.ground_truth().linear_velocity
+        return {name: known[name].copy() for name in chosen}
+
+    def _measure(self) -> dict[str, Array]:
+        """Return the signals MEASURED with the errors of the sensors."""
+        data, at = self.data, self.at
+        rates = data.sensordata[at.sampled["joint_rate"][0]] if self._noise else data.qvel[at.rates]  # see Simulation
+        true = (np.zeros(3), data.sensor("gyroscope").data, data.qpos[at.joints], rates)
+        since, self._measured = self.time - self._measured, self.time
+        seen = self._errors.measure(np.concatenate(true)[None], max(since, 0.0))[0]
+        found = {name: seen[place] for name, place in self._spec.slices().items()}
+        turned = self.data.qpos[self.at.quaternion].copy()
+        mujoco.mju_quatIntegrate(turned, found.pop("projected_gravity"), 1.0)  # as large as the error of gravity
+        return found | {"orientation": xyzw_from_wxyz(turned)}
 
     def _command(self, *command: Array | float) -> None:
         """Set position, velocity, torque, stiffness and damping of the motors, for all or (N,)."""
@@ -175,9 +185,6 @@ class LiveRobot(Body):
         self.set_gains(stiffness, damping)
         for controls, value in zip(self.data.ctrl.reshape(-1, 3).T, inputs, strict=True):  # see build_model
             controls[:] = value
-
-    def _noisy(self, true: Array, deviation: float) -> Array:
-        return true + self._noise * deviation * self._rng.standard_normal(true.shape)
 
 
 FASTEST = 1e6  # [rad/s], and the farthest [rad]: targets are clipped; MuJoCo rejects controls above 1e10

@@ -1,4 +1,4 @@
-"""Randomisation: ranges of the properties that differ from robot to robot, samples from them, and sensor noise."""
+"""Randomisation: ranges of the properties that differ from robot to robot, and samples from them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 import mujoco
 import numpy as np
 
-from fcnet_core.arrays import Array, Single
+from fcnet_core.arrays import Array
 from fcnet_core.files import NotNegative, Positive
-from fcnet_core.observation import SENSOR_NOISE, PolicyInterface
+from fcnet_core.observation.sensors import DEFAULT, SensorModel
 from quadruped_sim.physics.body import Body
 from quadruped_sim.physics.mjcf import DAMPING, REAL, RESISTANCE, STIFFNESS, Effects
 
@@ -40,7 +40,8 @@ class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     armature; strength, a factor of the motors' gains and torque, which does not raise the peak; joint_zero [rad], what
     each encoder adds to the angle; delay [s] of the commands.
     Changing with time: jitter [s], the most that a command is later than the delay; dropout [s], how long no state
-    arrives, on average every dropout_interval [s]. `noise` scales observation.SENSOR_NOISE.
+    arrives, on average every dropout_interval [s]. sensors: the model of their errors, `board` or the `white` noise of
+    earlier releases, see config/sensors.yaml; noise: factor of these errors, 0 for true readings.
     """
 
     friction: Range = (0.7, 1.2)
@@ -56,6 +57,7 @@ class Randomization(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jitter: NotNegative = 0.01
     dropout: Range = (0.0, 0.1)
     dropout_interval: Positive = 5.0
+    sensors: SensorModel = DEFAULT
     noise: NotNegative = 1.0
     effects: Effects = REAL
 
@@ -81,7 +83,8 @@ TYPICAL = Randomization()
 NOMINAL = msgspec.convert({**OFF, "friction": 1.0}, Randomization)  # the robot files', with sensor noise
 # As in the first release: rigid legs that pass through each other, ideal motors, no misfit but the command's delay.
 KIND = msgspec.convert(
-    {**OFF, "payload": (-0.5, 1.0), "gain": (0.95, 1.05), "delay": (0.0, 0.02), "effects": SIMPLE}, Randomization
+    {**OFF, "payload": (-0.5, 1.0), "gain": (0.95, 1.05), "delay": (0.0, 0.02), "effects": SIMPLE, "sensors": "white"},
+    Randomization,
 )
 
 
@@ -113,22 +116,3 @@ def apply_draw(body: Body, nominal: mujoco.MjModel, drawn: Draw, index: int) -> 
     model.actuator_gainprm[:, RESISTANCE] = nominal.actuator_gainprm[:, RESISTANCE] / strength
     model.actuator_forcerange[:] = nominal.actuator_forcerange * min(strength, 1.0)
     mujoco.mj_setConst(model, body.data)
-
-
-NOISE = {"joint_position": SENSOR_NOISE["sin_joint_position"], **SENSOR_NOISE}
-
-
-def noise_levels(interface: PolicyInterface) -> Single:
-    """Return the standard deviations (n,) of the noise on the observation of an interface."""
-    (name, spec), *_ = interface.spec.items()
-    levels = np.zeros(spec.shape, dtype=np.float32)
-    for part, place in spec.slices().items():
-        levels[place] = NOISE.get(part.partition(".")[0], 0.0)
-    return levels * interface.scales(name)
-
-
-def noisy(observation: Single, levels: Single, rng: np.random.Generator) -> Single:
-    """Add noise of these standard deviations (n,) to observations (..., n)."""
-    if not levels.any():
-        return observation
-    return observation + levels * rng.standard_normal(observation.shape, dtype=np.float32)

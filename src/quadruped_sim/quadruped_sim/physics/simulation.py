@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fcnet_core.arrays import Array, Mask
+from fcnet_core.observation.sensors import sensors_of
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, xyzw_from_wxyz
 from quadruped_sim.physics.body import Body, Layout
@@ -82,6 +83,7 @@ class Simulation:
         self._left = np.zeros(batch)  # [s] until states arrive again
         self._missing = np.zeros(batch, dtype=bool)  # whose state does not arrive in this period
         self._arrived: dict[str, Array] = {}
+        self._late_rates = randomization.noise > 0 and sensors_of(randomization.sensors)["joint_velocity"].late
         self.reset()
 
     @property
@@ -177,6 +179,9 @@ class Simulation:
             return found
         if "joint_position" in found:
             found["joint_position"] = found["joint_position"] + self.drawn["joint_zero"]
+        if "joint_velocity" in found and self._late_rates:
+            at = self._layout.sampled["joint_rate"][0]  # computed before the last time step was integrated
+            found["joint_velocity"] = np.stack([body.data.sensordata[at] for body in self.bodies])
         self._drop_out()
         if self._missing.any():
             missing = self._missing[:, None]

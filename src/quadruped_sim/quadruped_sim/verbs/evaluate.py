@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import as_completed
 from pathlib import Path
+from typing import get_args
 
 from msgspec.structs import replace
 from tqdm import tqdm
@@ -14,6 +15,7 @@ from tqdm import tqdm
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
 from fcnet_core.model_file import check_robot, load_model
+from fcnet_core.observation.sensors import DEFAULT, SensorModel
 from fcnet_core.robot import Robot, load_robot
 from fcnet_core.runs import RunFolder
 from fcnet_core.verbs import STDOUT, add_json, check_json
@@ -74,6 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenarios", default=ALL, metavar="NAME,...", help=which)
     parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="per scenario (default: 300)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
+    parser.add_argument("--sensors", choices=get_args(SensorModel), default=DEFAULT, help="a model of their errors")
     add_worker_options(parser)
     parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="results of the expert to compare with")
@@ -96,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     robot = load_robot(args.robot or (given.card.interface.name if given else "aliengo"))
     if model:
         check_robot(model, robot)
-    chosen = _chosen(robot, args.scenarios, args.list)
+    chosen = _chosen(robot, args.scenarios, args.list, args.sensors)
     if args.list:
         print("\n".join(_listing(scenario) for scenario in chosen))
         return 0
@@ -104,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     check_writable(args.markdown)
     file = Path(args.json) if args.json and args.json != STDOUT else None
     policy, expert = (one.fingerprint if one else None for one in (model, teacher))
-    subject = Subject(robot.name, policy, args.seed, args.episodes, expert)
+    subject = Subject(robot.name, policy, args.seed, args.episodes, expert, args.sensors)
     results = continue_evaluation(file, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
     done, table = results.scenarios, sys.stderr if args.json == STDOUT else sys.stdout
@@ -133,11 +136,12 @@ def run(args: argparse.Namespace) -> int:
     missed = [line for line in rows if line[-1] != MET]
     overall = summary(done, baseline) if model else ""
     met = f"{len(rows) - len(missed)} of {len(rows)} scenarios meet their target. {overall}".strip()
+    met += f" Sensors: {args.sensors} (docs/simulation.md)."
     print(*filter(None, (met, LEGEND, gait_table(scores), speed_table(scores))), sep="\n", file=table)
     if args.json == STDOUT:
         print(results.text(), end="")
     if args.markdown:
-        card = card_head([robot.name, model.card.policy_type]) if model else ""
+        card = card_head([robot.name, model.card.policy_type], args.sensors) if model else ""
         write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
     for line in missed:
         print(f"fcnet: {line[0]} {line[-1]}", file=sys.stderr)
@@ -159,10 +163,12 @@ def _measured(work: list[list[Trial]], workers: Place) -> Iterator[tuple[Scenari
                 yield trial.scenario, join([found[number] for number in sorted(found)])
 
 
-def _chosen(robot: Robot, names: str, listed: bool) -> list[Scenario]:
+def _chosen(robot: Robot, names: str, listed: bool, sensors: SensorModel) -> list[Scenario]:
     """Return the scenarios of a comma-separated list of names. ALL: those of the walk, or all if they are `listed`."""
-    walks, others = scenarios(robot), getting_up()
+    walks, others = scenarios(robot, sensors), getting_up()
     known = walks | others
+    if sensors != DEFAULT and (named := [name for name in names.split(",") if name in others]):
+        raise SimulationError(f"{named[0]} has {DEFAULT} sensors only; leave out --sensors {sensors}")
     if names == ALL:
         return list((known if listed else walks).values())
     chosen = names.split(",")
@@ -175,8 +181,8 @@ def _baseline(path: Path, subject: Subject) -> Evaluation:
     found = read_evaluation(path)
     if replace(found.subject, teacher=None) != replace(subject, policy=None, teacher=None):
         raise SimulationError(
-            f"{path} is not the expert's evaluation on the {subject.robot} with seed {subject.seed} and "
-            f"{subject.episodes} episodes; make it with the same options and --teacher FILE or --expert"
+            f"{path} is not the expert's evaluation on the {subject.robot} with seed {subject.seed}, {subject.episodes}"
+            f" episodes and {subject.sensors} sensors; make it with the same options and --teacher FILE or --expert"
         )
     return found
 

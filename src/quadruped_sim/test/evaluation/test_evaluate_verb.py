@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from huggingface_hub import ModelCard
@@ -13,6 +14,7 @@ from msgspec import structs
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.model_file import load_model, save_model, shipped_model
+from fcnet_core.observation import SensorModel
 from fcnet_core.robot import load_robot
 from fcnet_core.runs import RunFacts, RunFolder, TrainingRun, read_run
 from quadruped_sim.evaluation.gait_quality import no_sums, quality
@@ -59,7 +61,10 @@ def test_expert_and_policy_stand_side_by_side_and_the_number_of_processes_change
     assert "fcnet: flat missed: vx" in printed.err
     assert "stand " in printed.out and "0 of 2" in printed.out and "Mean return" in printed.out
     table = (folder.path / "evaluation.md").read_text()
-    assert {name: score.episodes for name, score in read_run(folder.path).evaluation.items()} == {"flat": 2, "stand": 2}
+    assert {name: score.episodes for name, score in read_run(folder.path).evaluation.items()} == {
+        "flat, board sensors": 2,
+        "stand, board sensors": 2,
+    }
     rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| flat")]
     assert table.startswith("---\nlicense: ") and "| scenario | slip |" in table
     assert rows[0][1] == "0 of 2"  # the expert
@@ -71,7 +76,7 @@ def test_expert_and_policy_stand_side_by_side_and_the_number_of_processes_change
     assert main(["evaluate", *two, "--no-fail"]) == 0
     assert again.read_bytes() == (folder.path / "evaluation.json").read_bytes()
     facts = json.loads(again.read_text())
-    expected = {"robot": "aliengo", "seed": 0, "episodes": 2, "teacher": None}
+    expected = {"robot": "aliengo", "seed": 0, "episodes": 2, "teacher": None, "sensors": "board"}
     assert facts["subject"] == expected | {"policy": facts["subject"]["policy"]}
     assert facts["scenarios"].keys() == {"flat", "stand"}
 
@@ -175,11 +180,37 @@ def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
         assert named in capsys.readouterr().err
 
 
+def test_results_of_other_sensors_are_not_continued_compared_or_mixed(policy, tmp_path, capsys):
+    white, board, expert = (tmp_path / f"{name}.json" for name in ("white", "board", "expert"))
+    few = ["--scenarios", "stand", "--episodes", "2", "--processes", "1", "--no-fail"]
+    assert main(["evaluate", "--expert", *few, "--sensors", "white", "--json", str(expert)]) == 0
+    for sensors, file in (("white", white), ("board", board)):
+        table = ["--markdown", str(file.with_suffix(".md"))]
+        assert main(["evaluate", str(policy), *few, "--sensors", sensors, "--json", str(file), *table]) == 0
+        made = file.with_suffix(".md").read_text()
+        assert f"\nsensors: {sensors}\n" in made and f"Sensors: {sensors} " in made
+        assert read_evaluation(file).subject.sensors == sensors
+    falls = [read_evaluation(file).scenarios["stand"] for file in (white, board)]
+    assert falls[0].attitude != falls[1].attitude
+    capsys.readouterr()
+    assert main(["evaluate", str(policy), *few, "--json", str(white)]) == USAGE_ERROR
+    assert "another sensors" in capsys.readouterr().err
+    assert main(["evaluate", str(policy), *few, "--baseline", str(expert)]) == USAGE_ERROR
+    assert "board sensors" in capsys.readouterr().err
+    assert main(["evaluate", str(policy), "--scenarios", "recovery", "--sensors", "white"]) == USAGE_ERROR
+    assert "recovery" in capsys.readouterr().err
+    old = json.loads(white.read_text())  # of a release that had no others
+    del old["subject"]["sensors"]
+    white.write_text(json.dumps(old))
+    assert main(["evaluate", str(policy), *few, "--sensors", "white", "--json", str(white)]) == 0
+
+
 @pytest.mark.parametrize("name", ["aliengo", "a1"])
 def test_a_cards_head_is_the_one_that_is_written_and_its_table_has_every_scenario(name) -> None:
     text, card = (MODELS / f"{name}.md").read_text(), load_model(name).card
-    assert text.startswith(card_head([card.interface.name, card.policy_type]))
     data = ModelCard(text).data  # as the hub's own library reads it
+    assert data.sensors in get_args(SensorModel)
+    assert text.startswith(card_head([card.interface.name, card.policy_type], data.sensors))
     assert (data.license, data.library_name, data.pipeline_tag) == ("apache-2.0", "fcnet", "robotics")
     assert data.tags == ["robotics", "legged-robot", name, "fcnet"]
     lines = text.partition(f"| {' | '.join(COLUMNS)} |\n")[2].partition("\n\n")[0].splitlines()[1:]

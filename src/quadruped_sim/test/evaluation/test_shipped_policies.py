@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace as changed
 
 from fcnet_core.files import write_whole
 from fcnet_core.model_file import load_model, shipped_model
@@ -31,6 +32,7 @@ from quadruped_sim.tasks.view import TrueState
 from quadruped_sim.teacher.expert import Privileged
 from quadruped_sim.worker_pool import worker_pool
 
+WHITE = changed(TYPICAL, sensors="white")  # as recorded
 FOLDER = shipped_model("aliengo").parent
 MODELS = {str(path.relative_to(FOLDER).with_suffix("")): path for path in sorted(FOLDER.rglob("*.safetensors"))}
 DATA = Path(__file__).resolve().parents[1] / "data"
@@ -90,7 +92,7 @@ def measure_walks():
         for name, path in MODELS.items():
             model = load_model(path)
             subject = {"teacher" if is_teacher(name) else "model": model}
-            known = scenarios(load_robot(model.card.interface.name))
+            known = scenarios(load_robot(model.card.interface.name), "white")
             for key in SCENARIOS:
                 scenario = replace(known[key], seconds=SECONDS)
                 trial = Trial(model.card.interface.name, scenario, seed=0, number=0, size=EPISODES, **subject)
@@ -107,7 +109,7 @@ def observed_walk(robot):
     model = load_model(shipped_model(robot.name))
     ranges = SetpointRanges({name: (limits.lowest, limits.highest) for name, limits in robot.commands.items()})
     flat = terrain_from_facts(kind="flat")
-    rollout = Rollout(robot, 1, flat, ranges, TYPICAL, 0, model, model.command_shaper(1))
+    rollout = Rollout(robot, 1, flat, ranges, WHITE, 0, model, model.command_shaper(1))
     policy, known = load_policy(model, batch=1), Privileged(load_task("velocity"), robot, 1)
     of_policies, of_teachers = [], []
     for step in range(STEPS):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from fcnet_core.observation.sensors import sensors_of
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, roll_pitch_yaw
 from quadruped_sim.physics.live_robot import LiveRobot, MotorDrivenRobot
 from quadruped_sim.physics.mjcf import stand_height
@@ -121,11 +122,18 @@ def test_the_accelerometer_feels_gravity_and_the_imu_is_upright(standing):
 
 
 @pytest.mark.parametrize("noise", [0.0, 1.0, 2.0])
-def test_noise_is_zero_mean_and_scales_with_its_parameter(aliengo, noise):
-    live = LiveRobot(aliengo, TERRAINS["flat"], noise=noise, seed=1)
-    readings = np.array([live.read_sensors().position - live.data.qpos[7:] for _ in range(500)])
-    assert abs(readings.mean()) <= 0.1 * noise * 0.01
-    assert readings.std() == pytest.approx(0.01 * noise, rel=0.05)
+def test_errors_of_its_sensors_are_the_boards_and_scale_with_their_parameter(aliengo, noise):
+    live, figures = LiveRobot(aliengo, TERRAINS["flat"], noise=noise, seed=1), sensors_of("board")
+    readings = [live.read_sensors() for _ in range(500)]  # of one instant, so that nothing drifts
+    spins = np.array([reading.angular_velocity for reading in readings])
+    assert spins.std(axis=0) == pytest.approx(noise * figures["angular_velocity"].white, rel=0.1)
+    assert np.abs(spins.mean(axis=0)).max() < 0.05 + noise * figures["angular_velocity"].bound
+    offsets = np.array([reading.position - live.data.qpos[7:] for reading in readings])
+    assert np.abs(offsets).max() <= noise * figures["joint_position"].step
+    tilts = np.array([projected_gravity(reading.orientation)[:2] for reading in readings])
+    assert tilts.std(axis=0) == pytest.approx(noise * figures["projected_gravity"].white, rel=0.1, abs=1e-9)
+    off = np.abs(tilts.mean(axis=0) - projected_gravity(live.orientation)[:2])
+    assert (off > 1e-4).all() == (noise > 0) and off.max() <= noise * figures["projected_gravity"].bound * 1.1 + 1e-12
 
 
 def test_driven_by_its_motors_it_starts_without_torque_stands_on_its_feet_and_a_reset_takes_the_torque_away(driven):

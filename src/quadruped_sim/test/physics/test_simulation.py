@@ -8,12 +8,14 @@ import pytest
 from msgspec import convert
 from msgspec.structs import replace
 
-from fcnet_core.observation import LAYOUT, SENSOR_NOISE, velocity_interface
+from fcnet_core.observation import LAYOUT
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, stand_height
-from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Randomization, noise_levels, noisy
+from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Randomization
 from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.simulator import time_step
 from quadruped_sim.physics.terrain import Flat, Patch, Rough, Stairs
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 PERIOD, SUBSTEPS, TIMESTEP = 0.02, 5, 0.004
 
@@ -221,12 +223,44 @@ def test_a_time_step_is_the_longest_of_at_most_4_ms_that_divides_the_control_per
     assert np.abs(second[0] - first[-1]).min() > 5.0  # the target has arrived after one period
 
 
-def test_sensor_noise_has_the_documented_deviations(aliengo):
-    rng, levels = np.random.default_rng(0), noise_levels(velocity_interface(aliengo))
-    clean = np.zeros((20000, 70), dtype=np.float32)
-    for scale in (1.0, 2.0):
-        seen = noisy(clean, scale * levels, rng)
-        for part, place in LAYOUT.items():
-            np.testing.assert_allclose(seen.std(axis=0)[place], scale * SENSOR_NOISE.get(part, 0.0), rtol=0.05)
-        assert seen.dtype == np.float32
-    assert noisy(clean, 0.0 * levels, rng) is clean
+def measured_walk(aliengo, sensors="board", amplitude=0.1, seed=0):
+    """Errors of the sensors (T, B, 70) and what arrived, of two robots that are driven by hand."""
+    ranges, commands = replace(NOMINAL, sensors=sensors), SetpointRanges()
+    rollout = Rollout(aliengo, 2, Flat(), commands, ranges, seed)
+    found, seen = [], []
+    for step in range(20):
+        situation = rollout.observe()
+        seen.append(situation.observation)
+        found.append(rollout.sense(situation) - situation.observation)
+        rollout.send(np.tile(aliengo.stand_pose + amplitude * np.sin(0.3 * step), (2, 1)))
+    return np.array(found), np.array(seen)
+
+
+def test_two_policies_see_the_same_errors_of_the_same_seed(aliengo):
+    one, seen = measured_walk(aliengo)
+    two, others = measured_walk(aliengo, amplitude=0.05)
+    three, _ = measured_walk(aliengo, seed=1)
+    imu = [np.arange(70)[LAYOUT[part]] for part in ("projected_gravity", "angular_velocity")]
+    imu = np.concatenate(imu)  # joint velocities are rounded besides
+    assert np.abs(seen - others).max() > 0.01
+    np.testing.assert_allclose(one[..., imu], two[..., imu], atol=1e-6)
+    assert np.abs(one[..., imu] - three[..., imu]).max() > 1e-3
+
+
+def test_the_boards_attitude_drifts_where_the_white_one_jumps(aliengo):
+    gravity = LAYOUT["projected_gravity"].start
+    jumps = {
+        model: np.diff(measured_walk(aliengo, model)[0][..., gravity], axis=0).std() for model in ("board", "white")
+    }
+    assert jumps["board"] < 0.005 < 0.02 < jumps["white"]
+
+
+def test_joint_velocities_are_measured_one_time_step_late(aliengo):
+    targets = np.tile(aliengo.stand_pose + 0.2, (2, 1))
+    for sensors, late in (("board", True), ("white", False)):
+        simulation = Simulation(aliengo, 2, Flat(), randomization=replace(NOMINAL, sensors=sensors))
+        before = simulation.step(targets, record=True)["joint_rate"][-1]  # of the start of the last time step
+        now, measured = simulation.state().joint_velocity, simulation.signals()["joint_velocity"]
+        np.testing.assert_array_equal(measured, before if late else now)
+        assert np.abs(before - now).max() > 0.1
+        np.testing.assert_array_equal(simulation.signals(ideal=True)["joint_velocity"], now)
