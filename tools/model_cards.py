@@ -1,20 +1,20 @@
 """Evaluate shipped policies (all, or those named) and write the heads and tables of their cards in models/ again.
 
-The number of episodes, and whether the teacher is compared, are as in the card. Results are kept in runs/cards/; an
-interrupted run resumes there. Sentences between head and tables that state figures must be corrected by hand.
+The number of episodes, and whether the teacher is compared, are as in the card. Results are kept scenario by scenario
+in models/results/, which can be committed: an interrupted run (`timeout -s INT 1h python tools/model_cards.py`) resumes
+there. Delete a file to measure it again. Sentences in a card that state figures must be corrected by hand.
 """
 
 from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 
 from fcnet_core.cli import main
 from fcnet_core.model_file import load_model, shipped_model
 
 MODELS = shipped_model("aliengo").parent
-RESULTS = Path("runs/cards")
+RESULTS = MODELS / "results"
 TABLES = "\n| scenario |"  # begins the first of the tables, with which a card ends
 
 
@@ -43,6 +43,7 @@ def renew(name: str) -> None:
         compared = ["--baseline", teacher]
     evaluate(model, "--episodes", episodes, *compared, "--json", made.with_suffix(".json"), "--markdown", made)
     path.write_text(spliced(card, made.read_text()))
+    made.unlink()
 
 
 if __name__ == "__main__":
