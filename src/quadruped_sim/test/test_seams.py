@@ -112,7 +112,7 @@ def train(case: Case, data: Path) -> PolicyModel:
         crop=32,
         held_out_share=0.2,
         learning_rate=1e-2,
-        observation_noise="board",
+        observation_noise="white",
     )
     run = Imitation(config)
     assert run.trainer.run(lambda progress: None, lambda: False)

@@ -47,6 +47,7 @@ def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
         ("epochs: 1.0e+308", r"epochs is 1e\+308"),
         ("observation_clip: 1.0e-30", "observation_clip is 1e-30"),
         ("observation_noise: {joint_velocity: 1.0e+300}", r"1e\+300"),
+        ("observation_noise: gps", "gps"),
         ("base: nowhere\nconfig: {}", "base nowhere .* imitation"),
         ("base: ../mlp\nconfig: {}", "base"),
         ("base: mlp\nconfig: 3", "config"),
@@ -125,3 +126,9 @@ def test_presets_that_are_based_on_each_other_are_refused(tmp_path: Path, monkey
     written(tmp_path / "other.yaml", "base: one")
     with pytest.raises(FcnetError, match=r"one.yaml cannot be used: base other"):
         load_train_config(written(tmp_path / "mine.yaml", "base: other"))
+
+
+@pytest.mark.parametrize(("named", "model"), [("sensors", "board"), ("board", "board"), ("white", "white")])
+def test_a_file_may_name_a_model_of_the_sensors(tmp_path: Path, named: str, model: str) -> None:
+    config = load_train_config(written(tmp_path / "own.yaml", f"base: imitation\nobservation_noise: {named}"))
+    assert config.observation_noise == model

@@ -76,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--scenarios", default=ALL, metavar="NAME,...", help=which)
     parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="per scenario (default: 300)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
-    parser.add_argument("--sensors", choices=get_args(SensorModel), default=DEFAULT, help="a model of their errors")
+    parser.add_argument("--sensors", choices=get_args(SensorModel), default=DEFAULT, help="errors (default: board)")
     add_worker_options(parser)
     parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="results of the expert to compare with")

@@ -190,8 +190,6 @@ def test_results_of_other_sensors_are_not_continued_compared_or_mixed(policy, tm
         made = file.with_suffix(".md").read_text()
         assert f"\nsensors: {sensors}\n" in made and f"Sensors: {sensors} " in made
         assert read_evaluation(file).subject.sensors == sensors
-    falls = [read_evaluation(file).scenarios["stand"] for file in (white, board)]
-    assert falls[0].attitude != falls[1].attitude
     capsys.readouterr()
     assert main(["evaluate", str(policy), *few, "--json", str(white)]) == USAGE_ERROR
     assert "another sensors" in capsys.readouterr().err
