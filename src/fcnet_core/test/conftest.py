@@ -1,7 +1,5 @@
 """The published network's reference vectors as models, for every test of the runtimes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Alternatives run in turn, each as often as asked; `fcnet bench step` compares forms that compute the same."""
 
-from __future__ import annotations
-
 import json
 import time
 from pathlib import Path

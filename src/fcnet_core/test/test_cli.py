@@ -1,7 +1,5 @@
 """The fcnet program: its verbs are found, its errors are sentences, its JSON is for machines."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

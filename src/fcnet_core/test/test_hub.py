@@ -1,7 +1,5 @@
 """Policies and data sets are loaded from the Hugging Face hub by name; a local server speaks the hub's protocol."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import sys

@@ -1,7 +1,5 @@
 """The runtime is chosen by name, by what is installed, and never needs torch."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import replace

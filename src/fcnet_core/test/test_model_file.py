@@ -1,7 +1,5 @@
 """A model file is complete, whole, and for one robot; anything else is refused with one sentence."""
 
-from __future__ import annotations
-
 import json
 import os
 import struct

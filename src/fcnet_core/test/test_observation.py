@@ -1,7 +1,5 @@
 """An observation has every term at its place, for one robot and for many, with as much of the past as it names."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

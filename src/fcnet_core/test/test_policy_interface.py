@@ -1,7 +1,5 @@
 """Interfaces of real policies can be written down; parts that do not fit each other are refused."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

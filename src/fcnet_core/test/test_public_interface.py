@@ -1,7 +1,5 @@
 """The flat public interface: it is imported quickly, documented, and its examples run."""
 
-from __future__ import annotations
-
 import ast
 import doctest
 import re

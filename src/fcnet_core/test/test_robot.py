@@ -1,7 +1,5 @@
 """A robot file is the only source of a robot's facts, so a mistake in it is refused in one sentence."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Quaternions are x, y, z, w and turn the way ROS turns."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Whatever a settings file holds: it is used, or refused in a sentence, in bounded time and memory."""
 
-from __future__ import annotations
-
 import os
 from argparse import ArgumentTypeError
 from pathlib import Path

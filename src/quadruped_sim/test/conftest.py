@@ -1,7 +1,5 @@
 """The two robots, a policy that only stands, and a teacher."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The walking environments: accepted by Gymnasium and stable-baselines3, and what a robot sees, earns and is told."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import warnings

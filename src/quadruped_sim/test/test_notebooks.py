@@ -1,7 +1,5 @@
 """The notebooks in docs/ run from their first cell to their last, and the robot in them does not fall."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

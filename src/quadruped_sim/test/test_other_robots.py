@@ -2,8 +2,6 @@
 pose or a way to get up is refused in a sentence that names it.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace as with_fields
 

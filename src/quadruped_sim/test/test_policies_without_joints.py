@@ -3,8 +3,6 @@
 Both go the whole way: interface, data, training, model file, runner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`fcnet render`: pictures of policies, and errors."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -2,8 +2,6 @@
 controller, recording, report.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path

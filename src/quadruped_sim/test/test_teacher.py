@@ -1,7 +1,5 @@
 """The teacher: observations and training; it has no memory, and drives a robot and its mirror image alike."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The expert walks, turns and stands in step with the gait clock; forces at its feet carry the robot."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

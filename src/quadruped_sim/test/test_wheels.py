@@ -2,8 +2,6 @@
 environments and the fcnet program.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

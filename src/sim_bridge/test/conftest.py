@@ -1,7 +1,5 @@
 """Real processes and real DDS for the closed-loop tests, each test in a ROS domain of its own."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from ros_harness import Client, launch_command, own_domain, processes, stamp_of

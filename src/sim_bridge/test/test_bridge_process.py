@@ -1,7 +1,5 @@
 """The bridge as a process: what it publishes, follows and refuses."""
 
-from __future__ import annotations
-
 import math
 import time
 

@@ -2,8 +2,6 @@
 everything once.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import signal

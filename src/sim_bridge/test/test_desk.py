@@ -1,7 +1,5 @@
 """The whole chain on a desk: policy, topics, bridge, UDP, a motor board with a simulated robot behind it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fcnet_core.names import Mode

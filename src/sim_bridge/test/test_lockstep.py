@@ -1,7 +1,5 @@
 """A simulation that waits for its controller: in lockstep for each of its targets."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

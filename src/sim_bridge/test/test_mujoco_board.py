@@ -1,7 +1,5 @@
 """The simulated robot behind a motor board: a process that is reached by UDP, as a real robot is."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

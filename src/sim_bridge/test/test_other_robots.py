@@ -1,7 +1,5 @@
 """A robot of 8 joints without legs, on a policy of 100 Hz, is simulated, controlled, shown and recorded."""
 
-from __future__ import annotations
-
 import json
 from urllib.request import urlopen
 

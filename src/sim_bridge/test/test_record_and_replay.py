@@ -1,7 +1,5 @@
 """A walk is recorded, evaluated offline and replayed through ROS; real processes, one recording for all tests."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A robot that has fallen gets up behind the driver of a real robot's bridge, and none of its checks trips."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from low_level_samples import healthy_state

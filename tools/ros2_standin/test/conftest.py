@@ -1,7 +1,5 @@
 """Runs the stand-in's `ros2` as a user does: as a process of its own."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

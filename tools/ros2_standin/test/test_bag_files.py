@@ -1,7 +1,5 @@
 """Bags as files: complete after every write, split, read by others."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path

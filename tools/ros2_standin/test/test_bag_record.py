@@ -1,7 +1,5 @@
 """`ros2 bag record` as a user runs it: processes and DDS."""
 
-from __future__ import annotations
-
 import resource
 import signal
 import time

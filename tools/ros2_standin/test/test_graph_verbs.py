@@ -1,7 +1,5 @@
 """Verbs that ask running nodes: `ros2 topic`, `service` and `param`."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable

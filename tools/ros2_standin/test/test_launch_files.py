@@ -1,7 +1,5 @@
 """Launch arguments, what a node is given, and what is refused by name."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 

@@ -2,8 +2,6 @@
 is a function of commands and time: it starts at once and stops on whole or half strides.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

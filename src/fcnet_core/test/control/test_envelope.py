@@ -1,7 +1,5 @@
 """Whatever is asked for, the policy sees what it was trained for: pose and style stay, the velocity is shortened."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

@@ -1,7 +1,5 @@
 """Pacing of simulated time and quantiles of latencies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

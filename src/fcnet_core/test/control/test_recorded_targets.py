@@ -1,7 +1,5 @@
 """Targets of recorded steps."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fcnet_core.control.runner import recorded_targets

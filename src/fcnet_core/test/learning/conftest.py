@@ -1,7 +1,5 @@
 """A tiny dataset with something to learn in it, and a tiny training run for it."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """What is on disk stays readable whatever happens while data are written, and damaged data are named."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """Two processes train what one trains; when one is killed the run ends with an error and can be continued."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The energy of recorded signals lies in the modes of their frequencies."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`fcnet train` as a user runs it: what it writes, prints and refuses, and how it is interrupted and resumed."""
 
-from __future__ import annotations
-
 import argparse
 import errno
 import json

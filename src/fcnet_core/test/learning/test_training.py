@@ -1,7 +1,5 @@
 """Training learns, repeats itself exactly, and continues exactly where it was interrupted."""
 
-from __future__ import annotations
-
 import pickle
 import resource
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A training configuration is checked before anything starts, and the message names the entry."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Crops are drawn as promised and read from disk without loading it whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a training run leaves behind can be read, looked at, compared and followed elsewhere."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The motion of self-righting: what it does depends on what a robot measures, and it ends."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The policy of docs/adding_a_policy.md, a package of its own, is trained, exported and run by the unchanged suite."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

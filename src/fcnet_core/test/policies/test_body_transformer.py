@@ -1,7 +1,5 @@
 """The Body Transformer is the published one, on any body's graph, and every form steps what was trained."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Compiled layers of any size are NumPy's to float32 rounding, and no code outlives its source."""
 
-from __future__ import annotations
-
 import math
 import os
 import shutil

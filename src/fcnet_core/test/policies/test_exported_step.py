@@ -1,7 +1,5 @@
 """An exported step is checked where it is made, and its ONNX file is described by its names alone."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The runtimes of the Fourier Controller Network are the published network, and its spectra do not drift."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The network is the published one: same outputs, gradients and size, and it slides beyond its window."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -3,8 +3,6 @@
 The reference is the torch network in float64. The forms are its whole sequence, its parts, its steps, and the runtimes.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The retentive network is the published one; its parallel, chunked and recurrent forms are one, for days."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

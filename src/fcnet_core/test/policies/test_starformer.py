@@ -1,7 +1,5 @@
 """The StARformer is the published one; with its tokens computed once a step it is its window recomputed."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path

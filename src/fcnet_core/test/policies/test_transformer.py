@@ -1,7 +1,5 @@
 """The Transformer is the published one, and stepping it is what was trained, under either memory rule."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Damage to files, the same for the same seed: bytes of any file, values of settings, headers of model files."""
 
-from __future__ import annotations
-
 import copy
 import json
 import resource

@@ -5,8 +5,6 @@ dtype together, first the lowest byte of every number, last the highest, which c
 weights (w/NAME) and their gradients (grad/NAME) have the names of our networks.
 """
 
-from __future__ import annotations
-
 import json
 import lzma
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Robots that are made up for tests: other joints, another number of them, no legs, no lying pose."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A policy of any type without normalisation, and every form in which it is run, for the tests of one type."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 PyTorch is imported once for all processes.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import runpy

@@ -2,8 +2,6 @@
 as well.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

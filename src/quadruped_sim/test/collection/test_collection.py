@@ -1,7 +1,5 @@
 """Collected experience: what a plan asks for, deterministic, with labels that are the expert's."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

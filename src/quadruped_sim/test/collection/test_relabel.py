@@ -1,7 +1,5 @@
 """A recorded run relabelled by the expert: where the expert drove, the labels are what was sent."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`fcnet evaluate`: a table, a file that is continued, errors for wrong use, and a model card as the hub reads it."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Closed-loop measurements: what counts as a fall, how errors are averaged, and that nothing but the seed decides."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Figures of a gait from made-up motions: what is slip and what rolls, chatter, clearance, work, limits of motors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

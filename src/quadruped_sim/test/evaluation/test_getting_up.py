@@ -2,8 +2,6 @@
 batches some begin an episode lying, and those that stand already wait for them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A simulated robot that is never reset by itself, as a real one, with position targets or driven motor by motor."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The generated MuJoCo models match the robot files: joints, masses, motors, and legs that touch each other."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """Robots with other joints than a quadruped's 12: bodies from a URDF or MuJoCo file, checked by name, and a tail."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """A batch of simulated robots: commands within limits, exact delays, noticed falls, and robots simulated as drawn."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 import pytest

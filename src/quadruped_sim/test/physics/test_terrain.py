@@ -1,7 +1,5 @@
 """The height of a terrain is where MuJoCo's rays hit it."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 import pytest

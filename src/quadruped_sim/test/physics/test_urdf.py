@@ -1,7 +1,5 @@
 """The URDF of a robot and the closed-form legs are the robot that the simulation has."""
 
-from __future__ import annotations
-
 from xml.etree import ElementTree as Xml
 
 import mujoco

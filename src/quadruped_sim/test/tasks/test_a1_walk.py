@@ -1,7 +1,5 @@
 """The A1-Walk task: what a robot sees and does, and what ends its episode."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

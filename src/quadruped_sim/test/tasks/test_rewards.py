@@ -1,7 +1,5 @@
 """Rewards and signals of the shipped tasks are those of the first releases; data/rewards.npz has their numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace

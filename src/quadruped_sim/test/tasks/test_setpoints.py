@@ -1,7 +1,5 @@
 """Setpoints stay in their ranges, hold, and change."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

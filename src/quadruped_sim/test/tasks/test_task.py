@@ -1,7 +1,5 @@
 """Task files: the shipped ones load, mistakes are one sentence, and the task of docs/adding_a_task.md is learnt."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

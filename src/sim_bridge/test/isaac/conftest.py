@@ -1,7 +1,5 @@
 """A simulation with the interface of Isaac Gym and legged_gym, and what a policy did in it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A recording as a robot: real processes, real topics, a real controller; and a live simulation over a real socket."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """What is recorded inside a simulation with Isaac Gym's interface is what happened, and a policy can be held to it."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys
