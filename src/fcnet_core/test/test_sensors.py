@@ -78,6 +78,16 @@ def test_a_seed_gives_the_same_errors_to_one_robot_to_a_batch_of_one_and_period_
     assert at_once.dtype == np.float32 and not np.array_equal(at_once, errors(seed=1).measure(true, 0.02))
 
 
+def test_all_frames_of_a_history_have_the_same_slow_error():
+    spec = ArraySpec(
+        (12,), parts={"projected_gravity": 3, "last_action": 3, "projected_gravity.2": 3, "last_action.2": 3}
+    )
+    figures = {"projected_gravity": replace(BOARD["projected_gravity"], white=0.0)}
+    found = SensorErrors(figures, spec, np.random.default_rng(0), 5).measure(np.zeros((3, 5, 12)), 1.0)
+    np.testing.assert_array_equal(found[..., :3], found[..., 6:9])
+    assert (np.abs(found[..., :2]) > 1e-6).all() and not found[..., [3, 4, 5, 9, 10, 11]].any()
+
+
 def test_only_the_robots_that_start_again_get_another_bias():
     sensors, zeros, mask = errors(batch=3), np.zeros((1, 3, 70)), np.array([False, True, False])
     before = sensors.measure(zeros, 0.0)[0, :, :2]

@@ -37,7 +37,7 @@ class SimulationParameters:
     start_x: float = parameter(0.0, "start position [m]; slopes and stairs start at 1.5", PLACES["x"])
     start_y: float = parameter(0.0, "start position, to the left [m]", PLACES["y"])
     start_heading: float = parameter(0.0, "start heading [rad]", PLACES["heading"])
-    sensor_noise: float = parameter(1.0, "sensor noise as a multiple of the noise in training", (0.0, 10.0))
+    sensor_noise: float = parameter(1.0, "errors of the sensors as a multiple of a real board's", (0.0, 10.0))
     seed: int = parameter(0, "seed of all random numbers", (0, 2**31 - 1))
     viewer: bool = parameter(False, "open MuJoCo's window; needs a display")
     push_speed: float = parameter(0.5, "change of the trunk's velocity by ~/push [m/s]", (0.0, 3.0), changeable=True)

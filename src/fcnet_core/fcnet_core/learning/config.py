@@ -65,11 +65,10 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     warmup: fraction of the steps in which the learning rate rises linearly, before a cosine decay to zero;
     gradient_clip: maximum norm, 0 disables it; observation_noise: a model of the sensors in config/sensors.yaml
     (`sensors` in a file: board), or standard deviation by part of the observation, in its unit; both scaled by a random
-    factor in 0..1 per crop;
-    episode_start_share: fraction of the crops that start at the start of an episode; held_out_share: fraction of the
-    sequences held out for validation; action_scale [rad]: unit of the network's output; observation_clip: in standard
-    deviations; device: cuda is one GPU per process; precision: of matrix products, weights are always float32;
-    threads: of each process; intervals: in optimiser steps.
+    factor in 0..1 per crop; episode_start_share: fraction of the crops that start at the start of an episode;
+    held_out_share: fraction of the sequences held out for validation; action_scale [rad]: unit of the network's output;
+    observation_clip: in standard deviations; device: cuda is one GPU per process; precision: of matrix products,
+    weights are always float32; threads: of each process; intervals: in optimiser steps.
     """
 
     policy_type: str = "fcnet"

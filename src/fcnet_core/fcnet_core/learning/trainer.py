@@ -112,7 +112,7 @@ class Trainer:
         self._processes = processes
         self._losses: list[float] = []  # since the last report
         self._seen = config.policy_config.observation_spec
-        self._arrays, self._interface = {name: arrays[name] for name in self._seen}, interface
+        self._measured, self._interface = {name: arrays[name] for name in self._seen if arrays[name].parts}, interface
         self._sensors = self._sensors_of(config.observation_noise)
         if len(set(processes.gather(self._run()))) > 1:
             raise FcnetError(
@@ -251,7 +251,7 @@ class Trainer:
         batch = self.crops.draw(np.random.default_rng([seed, CROPS, step]), size, share)
         for row, crop in enumerate(range(size)[share]) if self._sensors else ():
             rng = np.random.default_rng([seed, NOISE, step, crop])
-            for name, spec in self._arrays.items():
+            for name, spec in self._measured.items():
                 at, array = self._interface, batch.arrays[name][row]
                 scale, rate = (at.scales(name), at.rate) if at and name in at.inputs else (1.0, 1.0)
                 errors = SensorErrors(self._sensors, spec, rng, None, rng.random() * scale)
@@ -262,7 +262,7 @@ class Trainer:
         """Return the sensors whose errors are added. Raises FcnetError for a part that the data do not have."""
         if isinstance(noise, str):
             return sensors_of(noise)
-        parts = {part_name(part) for spec in self._arrays.values() for part in spec.parts}
+        parts = {part_name(part) for spec in self._measured.values() for part in spec.parts}
         if unknown := [part for part in noise if part not in parts]:
             raise FcnetError(f"observation_noise names {unknown[0]}, which the data lack; they have {sorted(parts)}")
         return {part: Sensor(white=deviation) for part, deviation in noise.items()}

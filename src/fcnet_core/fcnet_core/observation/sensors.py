@@ -48,23 +48,26 @@ class SensorErrors:
     def __init__(
         self, sensors: Sensors, spec: ArraySpec, rng: Generator, batch: int | None = None, scale: Single | float = 1.0
     ) -> None:
-        figures = np.zeros((5, *spec.shape))
+        figures, reading, firsts = np.zeros((5, *spec.shape)), np.arange(spec.shape[0]), dict[str, int]()
         for part, place in spec.slices().items():
-            sensor = sensors.get(part_name(part), Sensor())
+            sensor = sensors.get(name := part_name(part), Sensor())
             errors = (sensor.white, sensor.drift, sensor.bound, sensor.step, sensor.time_constant)
             figures[:, place] = np.array(errors)[:, None]
-            if part_name(part) == "projected_gravity":
+            if name == "projected_gravity":
                 figures[1, place][2:] = 0.0
+            first = firsts.setdefault(name, place.start)  # earlier frames of a history drift as this one
+            reading[place] += first - place.start
         figures[:4] *= np.abs(scale)
-        wrong = figures[:4].any(axis=0)
-        self._off = not wrong.any()
-        slow = figures[1:4].any()  # white noise alone is drawn for all entries, as in earlier releases
-        self._at = np.flatnonzero(wrong) if slow else slice(None)
+        self._off = not figures[:4].any()
+        white = not figures[1:4].any()  # white noise alone is drawn for all entries, as in earlier releases
+        self._at = slice(None) if white else np.flatnonzero(figures[:4].any(axis=0))
         self._white, drift, bound, step, time_constant = figures[:, self._at].astype(np.float32)
         self._drifts, self._rounded = np.flatnonzero(drift), np.flatnonzero(step)
-        self._drift, self._bound, self._time_constant = (row[self._drifts] for row in (drift, bound, time_constant))
+        _, one, self._of = np.unique(reading[self._at][self._drifts], return_index=True, return_inverse=True)
+        once = self._drifts[one]
+        self._drift, self._bound, self._time_constant = (row[once] for row in (drift, bound, time_constant))
         self._step, self._rng, self._slow_rng = step[self._rounded], rng, rng.spawn(1)[0]
-        self._slow: Array = np.zeros((len(self._drifts),) if batch is None else (batch, len(self._drifts)))
+        self._slow: Array = np.zeros((len(once),) if batch is None else (batch, len(once)))
         self.reset()
 
     def reset(self, mask: Mask | None = None) -> None:
@@ -83,7 +86,7 @@ class SensorErrors:
         slow *= self._drift * np.sqrt(1 - keep**2)
         for row in slow:
             self._slow = row[:] = self._limited(keep * self._slow + row)
-        seen[..., self._drifts] += slow
+        seen[..., self._drifts] += slow[..., self._of]
         seen[..., self._rounded] = self._step * np.rint(seen[..., self._rounded] / self._step)
         measured = true.copy()
         measured[..., self._at] = seen

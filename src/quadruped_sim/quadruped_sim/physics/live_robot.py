@@ -28,9 +28,8 @@ SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 class LiveRobot(Body):
     """A robot on a terrain, damped until it gets position targets: a Simulator of one robot.
 
-    noise: factor of the errors of its sensors, see Randomization.
-
-    start, place: pose and place of the start; changes take effect at the next reset. period [s]: of the control.
+    start, place: pose and place of the start; changes take effect at the next reset. period [s]: of the control. noise:
+    factor of the errors of its sensors, see config/sensors.yaml.
     """
 
     batch = None
