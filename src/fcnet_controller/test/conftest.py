@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import rclpy
 from made_robots import small_model
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_fixtures import domain as domain
@@ -39,6 +40,15 @@ def a1_model_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "a1.safetensors"
     save_model(small_model(load_robot("a1")), path)
     return path
+
+
+@pytest.fixture(scope="module")
+def context(domain):
+    """A ROS context of this module, for nodes that nothing executes."""
+    context = rclpy.Context()
+    rclpy.init(context=context, domain_id=domain)
+    yield context
+    rclpy.shutdown(context=context)
 
 
 @pytest.fixture(scope="module")

@@ -25,14 +25,6 @@ def launch(model_path):
     return launch
 
 
-@pytest.fixture(scope="module")
-def context(domain):
-    context = rclpy.Context()
-    rclpy.init(context=context, domain_id=domain)
-    yield context
-    rclpy.shutdown(context=context)
-
-
 def rate_of_a_node(namespace, file, context):
     """The control_rate that a controller's node in this namespace gets from a file; None for none."""
     given = {"context": context, "namespace": namespace, "cli_args": ["--ros-args", "--params-file", str(file)]}
