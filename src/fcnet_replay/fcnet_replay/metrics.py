@@ -48,7 +48,7 @@ def root_mean_square(values: Array) -> float | None:
 
 def mode_spans(run: Run) -> list[tuple[str, float, float]]:
     """Return each mode with its begin and end [s] by the robot's clock; the last ends with the recording."""
-    end = max(float(part.received[-1]) for part in (run.joints, run.imu))
+    end = max(float(part.received.max()) for part in (run.joints, run.imu))
     times = run.by_robots_clock(np.append(run.mode.received, end)).tolist()
     return list(zip(run.mode.modes, times, times[1:], strict=False))
 
@@ -231,7 +231,7 @@ def _topic(stamp: Array, received: Array, simulated_time: bool) -> dict[str, Any
         "rate_hz": (len(stamp) - 1) / float(np.ptp(stamp)) if np.ptp(stamp) > 0 else None,
         "gaps": int((interval > GAP * float(np.median(interval))).sum()),
         "largest_gap_s": float(interval.max()),
-        "out_of_order": int((np.diff(stamp) < 0).sum()),
+        "out_of_order": int((np.diff(stamp[np.argsort(received, kind="stable")]) < 0).sum()),
         "delay_s": quantiles(delay),
         "late": int((delay > LATE).sum()) if np.isfinite(delay).any() else None,
     }

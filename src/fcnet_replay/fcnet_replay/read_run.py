@@ -24,6 +24,7 @@ from fcnet_replay.bags.contents import MessageBatch, Problem
 from fcnet_replay.bags.message_columns import ColumnDecoder, Columns, fields_for
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import Run
+from fcnet_replay.times import align_times, ordered
 from fcnet_replay.topic_map import MODES, OWN, SOURCES, TopicMap, TopicSource
 
 ENOUGH = 256 * 2**10  # [bytes] decoded at a time: they stay in the cache
@@ -70,18 +71,13 @@ def read_run(
     for record in (names.JOINT_STATES.name, names.IMU.name):
         if not found[record]:
             raise ReplayError(_lacks(bag, readers[record], problems))
-    for record, arrays in found.items():
-        if "stamp" in arrays and (unknown := np.isnan(arrays["stamp"])).any():
-            arrays["stamp"] = np.where(unknown, arrays["received"], arrays["stamp"])
-            what = f"messages of {readers[record].name} have no stamp; when they were received is used instead"
-            problems.append(Problem("no_stamp", f"{unknown.sum()} {what}"))
+    found, reception = align_times(found, problems)
     problems += _unknown(found, readers)
     joints, sent = readers[names.JOINT_STATES.name].joints, found[names.JOINT_TRAJECTORY.name]
     modes, steps = records.NO_MODES, records.NO_STEPS
     targets = records.TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints))))
     if mode := found["mode"]:
-        order = np.argsort(mode["received"], kind="stable")
-        modes = records.ModeRecord(mode["received"][order], tuple(MODES[int(number)] for number in mode["mode"][order]))
+        modes = records.ModeRecord(mode["received"], tuple(MODES[int(number)] for number in mode["mode"]))
     if step := found["policy_step"]:
         stamps, setpoint, clock = np.split(step["step"], [len(SCALARS), SIZE - 2], axis=1)
         target, previous, joints_seen, imu_seen, cold = stamps.T
@@ -104,6 +100,7 @@ def read_run(
         period=1.0 / notes.control_rate if notes.control_rate else None,
         notes=notes,
         problems=tuple(problems),
+        reception=reception,
     )
 
 
@@ -170,11 +167,12 @@ class _TopicReader:
             self._decode()
 
     def finish(self) -> dict[str, Array]:
-        """Return every quantity (N, size) or (N,) in the order of the bag, and the times of reception `received` (N,)
-        [s]; empty without messages. Missing stamps are NaN.
+        """Return every quantity (N, size) or (N,) in the order of the bag, the times of reception `received` (N,) [s],
+        and the messages' places in the bag `place` (N,); empty without messages. Missing stamps are NaN.
         """
         self._decode()
-        return {name: np.concatenate(parts) for name, parts in self._parts.items()}
+        arrays = {name: np.concatenate(parts) for name, parts in self._parts.items()}
+        return ordered(arrays, "place") if arrays else arrays
 
     def problems(self) -> Iterator[Problem]:
         """Yield what was left out."""
@@ -191,8 +189,8 @@ class _TopicReader:
         kind = batches[0].kind
         if kind not in self._decoders:
             self._decoders[kind] = ColumnDecoder(kind, fields_for(kind, *self._definitions.get(kind, ())))
-        content, size, received = (
-            _joined([getattr(batch, part) for batch in batches]) for part in ("content", "size", "received")
+        content, size, received, place = (
+            _joined([getattr(batch, part) for batch in batches]) for part in ("content", "size", "received", "place")
         )
         groups: list[tuple[Rows, dict[str, Array]]] = []
         for group in self._decoders[kind].decode(content, size):
@@ -210,6 +208,7 @@ class _TopicReader:
         rows = _joined([rows for rows, _ in groups])
         order = np.argsort(rows, kind="stable") if (np.diff(rows) < 0).any() else slice(None)
         self._parts.setdefault("received", []).append(received[rows[order]].astype(np.float64) * 1e-9)
+        self._parts.setdefault("place", []).append(place[rows[order]].astype(np.float64))
         damaged = np.zeros(len(rows), dtype=np.bool_)
         for name in groups[0][1]:
             values = _joined([values[name] for _, values in groups])[order]

@@ -18,6 +18,7 @@ from fcnet_core.observation import RobotState
 from fcnet_core.robot import SETPOINT_FIELDS, Robot
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
+from fcnet_replay.times import ReceptionClock
 
 STALE = 0.1  # [s] older states are unusable: the controller would not have walked on them
 SAME_STAMP = 1e-6  # [s] stamps as doubles are good to half a microsecond
@@ -141,7 +142,7 @@ class Run:
 
     joint_names: as in the robot's file, or as recorded if the robot is unknown; period [s] of the control cycles, None
     if unknown; starts (E,) [s]: stamps of the joint states that start episodes, None if unknown; notes: of the
-    recorder; problems: missing and left out data.
+    recorder; problems: missing and left out data; reception: the recorder's clock.
     """
 
     joint_names: tuple[str, ...]
@@ -156,6 +157,7 @@ class Run:
     starts: Array | None = None
     notes: RecordingNotes = field(default_factory=RecordingNotes)
     problems: tuple[Problem, ...] = ()
+    reception: ReceptionClock = field(default_factory=ReceptionClock)
 
     def without_targets(self) -> Run:
         """Return the run with its states and commands only."""

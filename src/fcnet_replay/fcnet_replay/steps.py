@@ -146,6 +146,7 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask]:
     Every target is a step, or every n-th if the controller ran n times as fast as the policy. Without recorded modes
     all targets count as walking.
     """
+    run = replace(run, targets=replace(run.targets, received=np.maximum.accumulate(run.targets.received)))
     period, all_received = shaper.clock.period, run.targets.received
     sent = np.logical_and.reduce(np.isfinite(run.targets.position), axis=1)  # the others ask for damping
     segments = _segments_by_mode(run, sent, period) if run.mode.modes else _segments_by_pauses(run, sent, period)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,14 +40,17 @@ class ReplayBag:
         return full_name(topic, self.namespace)
 
     def messages(self) -> Iterator[tuple[float, str, bytes]]:
-        """Yield time of reception [s], relative topic name and content of each played message, in that order."""
+        """Yield time of reception [s] by a continuous clock, relative topic name and content of each played message, in
+        that order.
+        """
         topics = {self.name(topic): topic for topic in self.types}
+        late = DISORDER if self.run.reception.in_order else math.inf
         waiting: list[tuple[float, str, bytes]] = []
         for batch in open_bag(self.path).batches(frozenset(topics)):
-            received = (batch.received * 1e-9).tolist()
+            received = self.run.reception.at(batch.received * 1e-9, batch.place).tolist()
             waiting += zip(received, repeat(topics[batch.topic]), batch.messages(), strict=False)
             waiting.sort(key=itemgetter(0))
-            due = bisect_left(waiting, max(received) - DISORDER, key=itemgetter(0))
+            due = bisect_left(waiting, max(received) - late, key=itemgetter(0))
             yield from waiting[:due]
             del waiting[:due]
         yield from waiting

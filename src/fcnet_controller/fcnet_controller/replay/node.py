@@ -34,12 +34,12 @@ from fcnet_core.robot import Robot
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import PolicyReplay, replay_steps, walk_over_states
 from fcnet_replay.recording_notes import robot_of
-from fcnet_replay.run import Run
+from fcnet_replay.run import Run, same
 from fcnet_replay.steps import extract_steps
 from fcnet_ros.health import OK, PERIOD, HealthPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import Stop, refused, run_program, spin
-from fcnet_ros.serialized import CdrReader, seconds
+from fcnet_ros.serialized import CdrReader
 from fcnet_ros.targets import TargetPublisher
 from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, MODE, POLICY_STEP, LatchedText
 
@@ -198,9 +198,11 @@ class ReplayNode(Node):
         self._next = next(self._messages, None)
         self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
         self._played_at, self._ticked_at = time.monotonic(), -math.inf
-        self._due: dict[float, deque[int]] = defaultdict(deque)  # steps by the stamp of the message that they go with
-        for step, stamp in enumerate(self._replay.time.tolist()):
-            self._due[stamp].append(step)
+        self._due: dict[float, deque[int]] = defaultdict(deque)  # steps by the reception of the message they go with
+        run = self._bag.run
+        messages = run.joints if self._replay.basis == "alone" else run.targets
+        for step, row in enumerate(same(messages.stamp, self._replay.time).tolist()):
+            self._due[float(messages.received[row])].append(step)
 
     def _tick(self) -> None:
         if not self._is_matched:  # recorded time starts when the listeners are matched, or after MATCHING_TIMEOUT
@@ -237,7 +239,7 @@ class ReplayNode(Node):
     def _publish_step(self, content: bytes) -> None:
         """Publish the policy's step that goes with a recorded target, or state, that has just been played."""
         stamp = CdrReader(content, len(content)).stamp()
-        if due := self._due.get(seconds(stamp) or self._time):
+        if due := self._due.get(self._time):
             step = due.popleft()
             self._publisher.publish(self._replay.action[step], stamp)
             recorded = PolicyStep(*(values[step] for values in vars(self._replay.record).values()))

@@ -189,6 +189,10 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     Raises FcnetError if the run is of another robot or another rate.
     """
     steps = extract_steps(run, CommandShaper(robot.commands, robot.gait, 1.0 / rate))
+    unknown_clock = [problem.sentence for problem in run.problems if problem.kind == "clock_unknown"]
+    if unknown_clock and steps.basis == "inferred":
+        why = "which state a step saw is unknown; record controller/policy_step, or all topics on one computer"
+        raise FcnetError(f"{path} has stamps by several clocks: {unknown_clock[0]}. Without recorded steps {why}")
     unknown = "the bag lacks the beginning of that walk, or targets in it, so the gait's phase is unknown"
     left_out[unknown] += int((~steps.phase_known).sum())
     steps = steps.chosen(steps.phase_known)

@@ -16,7 +16,7 @@ LEVELS = {"bad": "problem", "note": "note", "good": "ok"}  # of a finding, most 
 MUCH_TIME = 0.05  # share of time at a limit that is reported
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
-SEVERE = ("damaged", "unknown", "no_metadata")  # kinds of problems of a recording
+SEVERE = ("damaged", "unknown", "no_metadata", "clock", "clock_unknown")  # kinds of problems of a recording
 MOST_PROBLEMS = 8  # in the verdict
 
 

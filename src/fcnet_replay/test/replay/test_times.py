@@ -1,0 +1,218 @@
+"""Bags whose times are damaged give the data of the whole bag, or less, or none, and the damage is reported."""
+
+from __future__ import annotations
+
+import random
+import struct
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_bag import TYPES, codes
+from rosbags.rosbag2 import Reader, StoragePlugin, Writer
+
+from fcnet_core.errors import FcnetError
+from fcnet_core.observation import velocity_interface
+from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags, read_episodes
+from fcnet_replay.evaluation import evaluate_bag
+from fcnet_replay.metrics import mode_times
+
+WALK = Path(__file__).parents[4] / "docs" / "examples" / "aliengo_walk"
+STEPS, TARGETS, JOINTS, IMU = "/controller/policy_step", "/joint_trajectory", "/joint_states", "/imu/data"
+STAMPED = (JOINTS, IMU, TARGETS, "/odom")
+YEAR = 365 * 86400 * 10**9  # [ns]
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """The messages of the example bag: topic, time of reception [ns], content; and the types by topic."""
+    with Reader(WALK) as reader:
+        kinds = {connection.topic: connection.msgtype for connection in reader.connections}
+        kept = (*STAMPED, STEPS, "/cmd_vel", "/controller/mode")
+        return [(c.topic, time, bytes(data)) for c, time, data in reader.messages() if c.topic in kept], kinds
+
+
+@pytest.fixture
+def write(walk, tmp_path):
+    """Writes the messages in their order, with or without the policy's steps."""
+
+    def write(messages, with_steps=True, storage=StoragePlugin.MCAP):
+        writer = Writer(tmp_path / "bag", version=9, storage_plugin=storage)
+        writer.set_custom_data("fcnet.robot", "aliengo")
+        with writer:
+            connections = {
+                topic: writer.add_connection(topic, kind, typestore=TYPES)
+                for topic, kind in walk[1].items()
+                if topic in {message[0] for message in messages} and (with_steps or topic != STEPS)
+            }
+            for topic, received, data in messages:
+                if topic in connections:
+                    writer.write(connections[topic], received, data)
+        return tmp_path / "bag"
+
+    return write
+
+
+def rows(path):
+    """Episodes of a bag, and their observations and targets."""
+    found = read_episodes(path, BagReading())
+    return found, found.steps.observations(found.run, velocity_interface(found.robot)), found.target
+
+
+@pytest.fixture(scope="module")
+def whole(walk, tmp_path_factory):
+    _, observation, target = rows(WALK)
+    assert len(observation) == 307
+    return observation, target
+
+
+def stamped(data, change):
+    """The message with another stamp [ns]."""
+    seconds, rest = struct.unpack_from("<iI", data, 4)
+    stamp = change(seconds * 10**9 + rest)
+    return data[:4] + struct.pack("<iI", stamp // 10**9, stamp % 10**9) + data[12:]
+
+
+def with_stamps(change, *topics):
+    """An edit: other stamps; change: of the number of the message in its topic and its stamp [ns]."""
+
+    def edit(messages):
+        count = dict.fromkeys(topics, -1)
+        for topic, received, data in messages:
+            if topic in topics:
+                count[topic] += 1
+                data = stamped(data, lambda stamp, topic=topic: change(count[topic], stamp))
+            yield topic, received, data
+
+    return edit
+
+
+def with_times(change):
+    """An edit: other times of reception; change: of the number of the message, its topic and its time [ns]."""
+    return lambda messages: [(t, change(n, t, received), data) for n, (t, received, data) in enumerate(messages)]
+
+
+def step(seconds, receive, stamps):
+    """An edit: clocks are set in the middle of the walk, also in the stamps that the policy's steps saw."""
+
+    def edit(messages):
+        messages = list(messages)
+        for place, (topic, received, data) in enumerate(messages):
+            change = round(seconds * 1e9) if place > 0.6 * len(messages) else 0
+            if stamps and topic in STAMPED:
+                data = stamped(data, lambda stamp, change=change: stamp + change)
+            elif stamps and topic == STEPS:
+                seen = struct.unpack_from("<4d", data, len(data) - 8 * 21)
+                shifted = struct.pack("<4d", *(stamp + 1e-9 * change for stamp in seen))
+                data = data[: len(data) - 8 * 21] + shifted + data[len(data) - 8 * 17 :]
+            yield topic, received + change * receive, data
+
+    return edit
+
+
+def outliers(value, topics=None):
+    """An edit: ten messages have this time of reception."""
+
+    def edit(messages):
+        messages = list(messages)
+        numbers = [n for n, message in enumerate(messages) if topics is None or message[0] in topics]
+        chosen = set(random.Random(1).sample(numbers, min(10, len(numbers) // 2)))
+        return with_times(lambda n, _, time: value(time) if n in chosen else time)(messages)
+
+    return edit
+
+
+def shuffled(messages):
+    return random.Random(1).sample(messages, len(messages))
+
+
+def exchanged_targets(messages):
+    """Every tenth target arrives after the next one."""
+    messages, places = list(messages), [n for n, message in enumerate(messages) if message[0] == TARGETS]
+    for one, other in list(pairwise(places))[::10]:
+        messages[one], messages[other] = (
+            (TARGETS, messages[one][1], messages[other][2]),
+            (TARGETS, messages[other][1], messages[one][2]),
+        )
+    return messages
+
+
+def twice(messages):
+    return [*messages, *messages]
+
+
+def two_recorders(messages):
+    return [(t, time + delay, data) for t, time, data in messages for delay in (0, 200_000)]
+
+
+IMU_AHEAD, IMU_ZERO = with_stamps(lambda _, stamp: stamp + 3 * 10**9, IMU), with_stamps(lambda *_: 0, IMU)
+JOINTS_BEHIND = with_stamps(lambda _, stamp: stamp - 3 * 10**9, JOINTS)
+SLOW = with_stamps(lambda _, stamp: stamp + 10**6 * (stamp % 10**11) // 10**8, *STAMPED)
+SOME_WRONG = with_stamps(lambda n, stamp: stamp + 10**12 if n % 90 == 45 else stamp, JOINTS, TARGETS)
+SIMULATED = with_stamps(lambda _, stamp: stamp % 10**14, IMU)
+FROZEN = with_stamps(lambda *_: 1_800_000_000 * 10**9, JOINTS)
+ALL = 307
+AFTER = 150  # at least so many steps, where some are left out around the damage
+
+
+@pytest.mark.parametrize(
+    ("edit", "kinds", "recorded", "inferred"),
+    [
+        *((step(time, 1, 0), {"clock"}, ALL, ALL) for time in (-2, -3600, 3600, -0.3)),
+        *((step(time, 0, 1), {"clock"}, ALL - 1, ALL) for time in (-2, 3600)),
+        *((step(time, 1, 1), {"clock"}, ALL - 1, 100) for time in (-2, -3600, 3600, -0.3)),
+        *((outliers(value), {"clock"}, ALL, ALL) for value in (lambda _: 2**64 - 5, lambda _: 7, lambda t: t + YEAR)),
+        (outliers(lambda time: time + YEAR, ("/controller/mode", "/cmd_vel")), {"clock"}, ALL, ALL),
+        (IMU_AHEAD, {"clock"}, None, ALL),
+        (JOINTS_BEHIND, {"clock"}, None, ALL),
+        (SIMULATED, {"clock"}, None, ALL),
+        (SLOW, {"clock_drift"}, None, ALL),
+        (IMU_ZERO, {"no_stamp"}, None, ALL),
+        (FROZEN, {"no_stamp"}, None, ALL),
+        (SOME_WRONG, {"clock", "no_stamp"}, AFTER, ALL),
+        (shuffled, {"order"}, ALL, ALL),
+        (lambda messages: messages[::-1], {"order"}, ALL, ALL),
+        (twice, {"order"}, ALL, ALL),
+        (two_recorders, {"order"}, ALL, ALL),
+        (exchanged_targets, set(), ALL, ALL),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("with_steps", [True, False], ids=["recorded", "inferred"])
+def test_data_are_those_of_the_whole_bag(walk, whole, write, edit, kinds, recorded, inferred, with_steps) -> None:
+    found, observation, target = rows(write(list(edit(walk[0])), with_steps))
+    assert {problem.kind for problem in found.run.problems} == kinds
+    least = recorded if with_steps else inferred
+    assert len(target) >= least if least else len(target) == 0
+    same = np.abs(whole[1][None] - target[:, None]).max(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(target, whole[1][same])
+    np.testing.assert_allclose(observation, whole[0][same], atol=1e-6)
+    assert (np.diff(same)[~found.first[1:]] == 1).all(), "an episode is continuous"
+    assert mode_times(found.run)["walking"] == pytest.approx(6.13, abs=0.15)
+
+
+def test_without_recorded_steps_a_clock_of_another_rate_gives_no_data(walk, write, tmp_path) -> None:
+    edit = with_stamps(lambda _, stamp: stamp + 10**6 * (stamp % 10**11) // 10**8, IMU)
+    path = write(list(edit(walk[0])), with_steps=False)
+    with pytest.raises(FcnetError, match="drift"):
+        dataset_from_bags([path], tmp_path / "data", BagReading(), print)
+    assert not (tmp_path / "data").exists()
+    assert codes(evaluate_bag(path))["clock_unknown"] == "bad"
+
+
+def test_a_step_of_all_clocks_is_in_no_figure(walk, write) -> None:
+    evaluation = evaluate_bag(write(list(step(3600, 1, 1)(walk[0])), storage=StoragePlugin.SQLITE3))
+    assert evaluation.figures["duration_s"] == pytest.approx(10.8, abs=0.2)
+    assert evaluation.figures["policies"]["A"]["action_error_rad"]["agrees"]
+    assert codes(evaluation)["clock"] == "bad" and any("set ahead" in text for text in evaluation.figures["problems"])
+    rate = evaluation.figures["timing"]["topics"]["joint_states"]["rate_hz"]
+    assert rate == pytest.approx(250.0, rel=0.02)
+
+
+def test_files_in_the_wrong_order_are_read_by_their_times(walk, write) -> None:
+    """If they are not numbered, nothing else gives their order."""
+    third = len(walk[0]) // 3
+    path = write([*walk[0][2 * third :], *walk[0][third : 2 * third], *walk[0][:third]])
+    figures = evaluate_bag(path).figures
+    assert figures["policies"]["A"]["action_error_rad"]["steps"] == ALL
+    assert figures["policies"]["A"]["action_error_rad"]["missing_steps"] == 0
