@@ -11,6 +11,8 @@ from itertools import repeat
 from operator import itemgetter
 from pathlib import Path
 
+import numpy as np
+
 from fcnet_core.errors import ReplayError
 from fcnet_core.names import CONTROLLER, full_name
 from fcnet_core.remote import load_remote_map
@@ -47,7 +49,7 @@ class ReplayBag:
         late = DISORDER if self.run.reception.in_order else math.inf
         waiting: list[tuple[float, str, bytes]] = []
         for batch in open_bag(self.path).batches(frozenset(topics)):
-            received = self.run.reception.at(batch.received * 1e-9, batch.place).tolist()
+            received = self.run.reception.at(batch.received.astype(np.float64) * 1e-9, batch.place).tolist()
             waiting += zip(received, repeat(topics[batch.topic]), batch.messages(), strict=False)
             waiting.sort(key=itemgetter(0))
             due = bisect_left(waiting, max(received) - late, key=itemgetter(0))

@@ -143,7 +143,7 @@ class _Reader:
             starts, ends, message = starts[: short[0]], ends[: short[0]], message[: short[0]]
         first, end = starts[message], ends[message]
         heads = _at_every_byte(block, MESSAGE)[first]
-        place, self.messages = np.arange(self.messages, self.messages + len(first)), self.messages + len(first)
+        number, self.messages = np.arange(self.messages, self.messages + len(first)), self.messages + len(first)
         for channel in np.unique(heads["channel"]).tolist():
             if channel not in self.topics:
                 raise ReplayError(f"messages are of channel {channel}, which is not defined; they are left out")
@@ -151,7 +151,7 @@ class _Reader:
                 mine = heads["channel"] == channel
                 start = first[mine] + MESSAGE.itemsize
                 size = end[mine] - start
-                yield MessageBatch(*wanted, heads["received"][mine], place[mine], size, _gather(block, start, size))
+                yield MessageBatch(*wanted, heads["received"][mine], number[mine], size, _gather(block, start, size))
         return int(ends[-1]) if len(ends) else 0
 
     def _define(self, record: Schema | Channel) -> None:
