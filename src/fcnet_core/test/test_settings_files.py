@@ -76,9 +76,7 @@ def refusal(path: Path) -> str:
         (b"", "empty"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_with_entry_value_and_what_is_allowed(
-    tmp_path: Path, content: bytes, named: str
-) -> None:
+def test_a_file_that_cannot_be_used_is_refused_with_entry_value_and_what_is_allowed(tmp_path, content, named) -> None:
     path = tmp_path / "settings.yaml"
     path.write_bytes(content)
     assert named in refusal(path)

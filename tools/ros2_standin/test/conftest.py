@@ -75,9 +75,7 @@ def finish(start: Start) -> Callable[..., tuple[int, str]]:
 
 
 @pytest.fixture
-def here(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str]]:
+def here(environment, monkeypatch, capsys) -> Callable[..., tuple[int, str]]:
     """Run `ros2 ...` in this process, which costs a tenth of another one; return its exit code and output."""
     from ros2_standin.program import main
 

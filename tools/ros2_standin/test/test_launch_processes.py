@@ -109,7 +109,7 @@ def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start, launc
     ("exit_code", "on_exit", "expected"), [(0, "Shutdown(reason='required')", 0), (0, "failing", 0), (3, "failing", 1)]
 )
 def test_the_handler_of_a_process_ends_the_others_and_fails_the_launch_if_it_raises(
-    finish, launch_file, exit_code: int, on_exit: str, expected: int
+    finish, launch_file, exit_code, on_exit, expected
 ):
     entities = listener("SIGINT") + f"python('import time; time.sleep(1); exit({exit_code})', on_exit={on_exit}),"
     code, output = finish("launch", launch_file(entities))

@@ -57,9 +57,7 @@ def test_statistics_are_those_of_all_steps_and_name_a_file_with_a_value_that_is_
         Dataset(folder).statistics  # noqa: B018
 
 
-def test_there_may_be_more_shards_than_files_that_a_process_may_open(
-    folder: Path, limit: Callable[[int, int], None]
-) -> None:
+def test_there_may_be_more_shards_than_files_that_a_process_may_open(folder, limit) -> None:
     writer = DatasetWriter(folder, RECIPE)
     for index in range(2, 12):
         writer.write_shard(index, **arrays(index), job={})
@@ -105,9 +103,7 @@ def test_a_full_disk_leaves_earlier_shards_intact(folder: Path, limit: Callable[
     assert Dataset(folder).steps == 120
 
 
-def test_a_writer_killed_in_the_middle_loses_only_its_own_shard_and_a_collection_resumes(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_writer_killed_in_the_middle_loses_only_its_own_shard_and_a_collection_resumes(folder, monkeypatch) -> None:
     if (child := os.fork()) == 0:
         monkeypatch.setattr(os, "fsync", lambda _file: os.kill(os.getpid(), signal.SIGKILL))
         DatasetWriter(folder, RECIPE).write_shard(2, **arrays(2), job={})
@@ -140,9 +136,7 @@ CONTENTS = [("{", "manifest"), ('{"format_version": 99}', "99"), ("[]", "manifes
 
 
 @pytest.mark.parametrize(("name", "content", "named"), [*SHARD, *(("manifest.json", *one) for one in CONTENTS)])
-def test_a_truncated_file_and_a_manifest_that_cannot_be_used_are_named(
-    folder: Path, name: str, content: str | None, named: str
-) -> None:
+def test_a_truncated_file_and_a_manifest_that_cannot_be_used_are_named(folder, name, content, named) -> None:
     path = folder / name
     path.write_bytes(path.read_bytes()[:-3] if content is None else content.encode())
     with pytest.raises(FcnetError, match=named):

@@ -49,7 +49,7 @@ def whole(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_two_processes_have_the_losses_and_errors_of_one_at_the_same_global_batch(
-    folder: Path, whole: list[dict[str, Any]], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    folder, whole, capsys, monkeypatch
 ) -> None:
     monkeypatch.chdir(folder)
     assert main(["train", "--config", *RUN, "one"]) == 0
@@ -61,9 +61,7 @@ def test_two_processes_have_the_losses_and_errors_of_one_at_the_same_global_batc
     assert load_model("two/last.safetensors").card.training["steps"] == STEPS
 
 
-def test_if_a_process_is_killed_the_run_ends_with_one_error_and_resume_continues_it_exactly(
-    folder: Path, whole: list[dict[str, Any]]
-) -> None:
+def test_if_a_process_is_killed_the_run_ends_with_one_error_and_resume_continues_it_exactly(folder, whole) -> None:
     os.mkfifo(folder / "out.0")
     first, second = start_processes(folder, *RUN, "killed")
     with (folder / "out.0").open() as reports:

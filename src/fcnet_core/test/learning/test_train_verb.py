@@ -90,9 +90,7 @@ def track(folder, settings):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_and_resumed_it_gives_the_policy_of_an_uninterrupted_run(
-    folder: Path, number: signal.Signals, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_interrupted_and_resumed_it_gives_the_policy_of_an_uninterrupted_run(folder, number, capsys) -> None:
     (folder / f"send_{number.name}.py").write_text(SEND.format(number=number))
     arguments = ("--data", "data", "--json", "-")
     assert train(*arguments, "--out", "run", "--track", f"send_{number.name}:track") == 130  # at the first report
@@ -110,9 +108,7 @@ def test_interrupted_and_resumed_it_gives_the_policy_of_an_uninterrupted_run(
         assert_same_policy(Path(f"run/{name}.safetensors"), FIRST / f"{name}.safetensors")
 
 
-def test_resume_without_a_name_continues_the_newest_unfinished_run_of_the_robot_and_policy(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_without_a_name_continues_the_newest_unfinished_run_of_the_robot_and_policy(folder, monkeypatch) -> None:
     with pytest.raises(FcnetError, match="no unfinished run"):
         train("--data", "data", "--resume")
     for interrupted in (True, True, False):
@@ -168,9 +164,7 @@ DATA = ("--data", "data")
         (b"# \xff\xfe\ncrop: 24", DATA, "config.yaml cannot be used: byte 2 is 0xff"),
     ],
 )
-def test_wrong_use_is_one_error_message_and_leaves_no_file(
-    folder: Path, content: bytes, arguments: tuple[str, ...], named: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_use_is_one_error_message_and_leaves_no_file(folder, content, arguments, named, capsys) -> None:
     Path("runs" if named.startswith("runs/") else "taken").write_text("in the way")
     if content:
         Path("config.yaml").write_bytes(content)
@@ -181,9 +175,7 @@ def test_wrong_use_is_one_error_message_and_leaves_no_file(
     assert sorted(folder.rglob("*")) == before
 
 
-def test_a_run_that_diverges_ends_at_once_and_leaves_its_curve(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_diverges_ends_at_once_and_leaves_its_curve(folder, capsys) -> None:
     change_settings(learning_rate=1e6, gradient_clip=0.0, steps=400, log_interval=1, checkpoint_interval=1)
     assert main(["train", "--config", "config.yaml", "--data", "data", "--json", "-"]) == USAGE_ERROR
     message = capsys.readouterr().err

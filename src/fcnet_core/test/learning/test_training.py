@@ -2,7 +2,6 @@
 
 import pickle
 import resource
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +48,7 @@ SIZES: dict[str, dict[str, Any]] = {
     [({}, 0.15), ({"loss": "huber"}, 0.25), ({"policy_type": "retnet", "config": SIZES["retnet"]}, 0.35)],
     ids=["mse", "huber", "retnet"],
 )
-def test_a_behaviour_that_depends_on_the_past_is_learnt(
-    tiny_config: TrainConfig, changes: dict[str, Any], share: float
-) -> None:
+def test_a_behaviour_that_depends_on_the_past_is_learnt(tiny_config, changes, share) -> None:
     """Half of the actions' variance is of an observation two steps before: without a memory that half remains."""
     reports: list[Progress] = []
     settings = {"steps": 300, "observation_noise": {}, "validation_interval": 300}
@@ -73,9 +70,7 @@ def with_dropout(run: Imitation) -> None:
     [(1, 0, None), (20, 7, None), (27, 0, with_dropout)],
     ids=["at the first step", "killed after its last checkpoint", "with dropout"],
 )
-def test_an_interrupted_run_continues_bit_for_bit(
-    tiny_config: TrainConfig, tmp_path: Path, stopped_at: int, lost: int, change: Callable[[Imitation], None] | None
-) -> None:
+def test_an_interrupted_run_continues_bit_for_bit(tiny_config, tmp_path, stopped_at, lost, change) -> None:
     def new() -> Imitation:
         run = Imitation(tiny_config)
         if change:
@@ -100,9 +95,7 @@ def test_an_interrupted_run_continues_bit_for_bit(
 
 
 @pytest.mark.parametrize("policy_type", SIZES)
-def test_products_in_bfloat16_learn_the_same_with_weights_in_float32(
-    tiny_config: TrainConfig, policy_type: str
-) -> None:
+def test_products_in_bfloat16_learn_the_same_with_weights_in_float32(tiny_config, policy_type) -> None:
     if not torch.cpu.get_capabilities().get("avx512_bf16"):
         pytest.skip("this processor has no products of bfloat16")
     config = with_settings(tiny_config, policy_type=policy_type, config=SIZES[policy_type], steps=20, log_interval=5)
@@ -116,9 +109,7 @@ def test_products_in_bfloat16_learn_the_same_with_weights_in_float32(
     np.testing.assert_allclose(rounded, exact, rtol=0.03)
 
 
-def test_a_precision_or_a_device_that_the_machine_lacks_is_refused(
-    tiny_config: TrainConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_precision_or_a_device_that_the_machine_lacks_is_refused(tiny_config, monkeypatch) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
     with pytest.raises(FcnetError, match="this machine's cpu has no products of bfloat16"):
         Imitation(with_settings(tiny_config, precision="bfloat16"))
@@ -160,9 +151,7 @@ def test_the_learning_rate_warms_up_and_falls_to_zero(tiny_config: TrainConfig) 
 
 
 @pytest.mark.parametrize("change", [{"seed": 9}, {"steps": 41}, {"learning_rate": 0.02}, {"crop": 23}, "more data"])
-def test_a_checkpoint_of_another_run_is_refused(
-    tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path, change: dict[str, Any] | str
-) -> None:
+def test_a_checkpoint_of_another_run_is_refused(tiny_config, tiny_data, tmp_path, change) -> None:
     Imitation(tiny_config).trainer.save(tmp_path / "run.ckpt")
     if isinstance(change, str):
         write_tiny_data(tiny_data, seeds=[2])
@@ -185,9 +174,7 @@ def test_a_missing_or_damaged_checkpoint_is_an_error(tiny_config: TrainConfig, t
             load_checkpoint(path)
 
 
-def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
-    tiny_config: TrainConfig, tmp_path: Path, limit: Callable[[int, int], None]
-) -> None:
+def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tiny_config, tmp_path, limit) -> None:
     run, path = Imitation(tiny_config), tmp_path / "run.ckpt"
     run.trainer.save(path)
     before = path.read_bytes()
@@ -199,7 +186,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(
 
 
 def test_the_card_says_how_the_policy_came_about_and_the_policy_starts_the_next_round(
-    tiny_config: TrainConfig, tiny_data: Path, tmp_path: Path
+    tiny_config, tiny_data, tmp_path
 ) -> None:
     run = finished(Imitation(tiny_config))
     save_model(run.policy("fcnet train ..."), tmp_path / "policy.safetensors")
@@ -271,9 +258,7 @@ def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainCo
     np.testing.assert_allclose([policy.step(row) for row in observation], expected, atol=5e-6)
 
 
-def test_a_task_without_joints_is_trained_with_the_interface_and_any_arrays_of_its_data(
-    tiny_config: TrainConfig, tmp_path: Path
-) -> None:
+def test_a_task_without_joints_is_trained_with_the_interface_and_any_arrays_of_its_data(tiny_config, tmp_path) -> None:
     terms = Vector(name="sight", size=3, scale=(1.0, 2.0, 4.0)), LastAction(of="output"), LastAction(of="output", age=2)
     inputs, action = {"observation": Input(terms=terms)}, VectorAction(size=2, scale=0.5)
     interface = PolicyInterface(rate=20.0, environment="pendulum", inputs=inputs, action=action)

@@ -84,9 +84,7 @@ def test_every_preset_has_its_recorded_settings() -> None:
         ("starformer{}", "connection", ("", "_fusion", "_stack")),
     ],
 )
-def test_presets_of_a_policy_are_its_defaults_and_differ_in_one_entry(
-    base: str, entry: str, values: tuple[str]
-) -> None:
+def test_presets_of_a_policy_are_its_defaults_and_differ_in_one_entry(base, entry, values) -> None:
     first, *others = (load_train_config(base.format(value)) for value in values)
     kind = type(first.policy_config)
     assert first.policy_config == example_config(kind)

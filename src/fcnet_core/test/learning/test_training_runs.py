@@ -51,9 +51,7 @@ def test_the_best_policy_is_that_of_the_lowest_held_out_error(tiny_config: Train
     assert (last["steps"], last["held_out_error"]) == (40, errors[-1])
 
 
-def test_tensorboard_shows_what_the_table_of_metrics_has_also_after_an_interruption(
-    tiny_config: TrainConfig, tmp_path: Path
-) -> None:
+def test_tensorboard_shows_what_the_table_of_metrics_has_also_after_an_interruption(tiny_config, tmp_path) -> None:
     trained(tiny_config, tmp_path / "run", stop_at=20)
     folder = trained(tiny_config, tmp_path / "run")
     reports = read_run(folder.path).reports
@@ -77,9 +75,7 @@ def track(folder, settings):
 """
 
 
-def test_a_tracker_of_the_users_own_gets_settings_and_metrics_and_is_closed(
-    tiny_config: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tracker_of_the_users_own_gets_settings_and_metrics_and_is_closed(tiny_config, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_tracking.py").write_text(TRACKER)
     folder = trained(tiny_config, tmp_path / "run", tracker=load_tracker("my_tracking:track"))

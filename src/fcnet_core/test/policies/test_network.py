@@ -47,9 +47,7 @@ def test_the_legged_configuration_has_the_papers_number_of_parameters() -> None:
     assert sum(parameter.numel() for parameter in network.parameters()) == 787_852
 
 
-def test_outputs_and_gradients_match_the_published_network(
-    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
-) -> None:
+def test_outputs_and_gradients_match_the_published_network(network, golden) -> None:
     output, _ = network(golden["par/obs"])
     torch.testing.assert_close(output, golden["par/out"], atol=2e-6, rtol=0)
     loss = (output - golden["par/target"]).square().mean()
@@ -58,9 +56,7 @@ def test_outputs_and_gradients_match_the_published_network(
     check_gradients(network, named(read_arrays(GOLDEN), "grad/"))
 
 
-def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_form(
-    network: FourierControllerNetwork, golden: dict[str, torch.Tensor]
-) -> None:
+def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_form(network, golden) -> None:
     assert golden["rec/obs"].shape[1] > 5 * network.config.window
     torch.testing.assert_close(network(golden["rec/obs"])[0], golden["rec/out"], atol=3e-6, rtol=0)
 

@@ -75,9 +75,7 @@ def test_constants_are_the_published_ones(golden: dict[str, np.ndarray], config:
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 8, 24, 128])
-def test_all_forms_are_the_published_recurrent_form(
-    golden: dict[str, np.ndarray], model: PolicyModel, chunk: int
-) -> None:
+def test_all_forms_are_the_published_recurrent_form(golden, model, chunk) -> None:
     """A chunk of one step is the recurrent form, one as long as the sequence the parallel form."""
     output = outputs(network(model, chunk), golden["par/obs"])
     np.testing.assert_allclose(output, golden["rec/out"], atol=1e-11, rtol=0)
@@ -85,9 +83,7 @@ def test_all_forms_are_the_published_recurrent_form(
         np.testing.assert_allclose(output, golden[form], atol=PUBLISHED, rtol=0)
 
 
-def test_gradients_are_the_published_ones_and_the_same_in_all_forms(
-    golden: dict[str, np.ndarray], model: PolicyModel
-) -> None:
+def test_gradients_are_the_published_ones_and_the_same_in_all_forms(golden, model) -> None:
     whole, chunked = (network(model, chunk) for chunk in (24, 5))
     for module in (whole, chunked):
         loss = (module(torch.from_numpy(golden["par/obs"]))[0] - torch.from_numpy(golden["par/target"])).square().mean()

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.model_file import PolicyModel, save_model
+from fcnet_core.model_file import save_model
 
 PLAN = {
     "robot": "aliengo",
@@ -77,9 +77,7 @@ def _shrink_the_disk() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (SHARD_BYTES // 2, SHARD_BYTES // 2))
 
 
-def test_interrupted_out_of_disk_space_and_killed_it_continues_to_the_same_bytes(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_interrupted_out_of_disk_space_and_killed_it_continues_to_the_same_bytes(capsys) -> None:
     arguments = ("collect", "--config", "plan.yaml", "--processes", "1", "--out", "cut")
     process = _fcnet(*arguments)
     _wait(lambda: _shards("cut"), process)
@@ -145,9 +143,7 @@ def cluster() -> Iterator[Machine]:
     machine.stop()
 
 
-def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local_run(
-    cluster: Machine, plan: Path
-) -> None:
+def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local_run(cluster, plan) -> None:
     plan.write_text(yaml.safe_dump(PLAN | {"shards": 4, "seconds": 6}))
     arguments = ("collect", "--config", "plan.yaml", "--out")
     far = _fcnet(*arguments, "far", "--ray", cluster.address)
@@ -162,9 +158,7 @@ def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local
     assert _content("far") == _content("near")
 
 
-def test_an_evaluation_on_a_cluster_gives_the_results_of_a_local_one(
-    cluster: Machine, standing_policy: PolicyModel
-) -> None:
+def test_an_evaluation_on_a_cluster_gives_the_results_of_a_local_one(cluster, standing_policy) -> None:
     save_model(standing_policy, Path("policy.safetensors"))
     few = ("--scenarios", "stand,flat", "--episodes", "2", "--no-fail")
     for file, *place in (("far.json", "--ray", cluster.address), ("near.json", "--processes", "1")):
@@ -172,9 +166,7 @@ def test_an_evaluation_on_a_cluster_gives_the_results_of_a_local_one(
     assert Path("far.json").read_bytes() == Path("near.json").read_bytes()
 
 
-def test_without_a_cluster_or_without_ray_a_sentence_says_what_to_do(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_cluster_or_without_ray_a_sentence_says_what_to_do(capsys, monkeypatch) -> None:
     arguments = ["evaluate", "--expert", "--scenarios", "stand", "--episodes", "1", "--ray", "127.0.0.1:9"]
     assert main(arguments) == USAGE_ERROR
     assert "ray start" in capsys.readouterr().err
