@@ -22,6 +22,7 @@ from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import PolicyModel, card_for_robot
 from fcnet_core.policies import PolicyConfig, policy_type, policy_type_of
 from fcnet_core.robot import load_robot
+from fcnet_replay.verbs import add_source
 
 
 def run(main: Callable[[], None]) -> None:
@@ -99,9 +100,16 @@ def untrained(config: PolicyConfig) -> PolicyModel:
     )
 
 
+def add_data(options: argparse.ArgumentParser) -> None:
+    """Declare the source of `recorded`, and the options with which a bag is read."""
+    options.add_argument("source", type=Path, metavar="DATA_OR_BAG", help="a folder of data, or a bag")
+    add_source(options, rate=True)
+
+
 @contextmanager
-def recorded(source: Path) -> Iterator[Dataset]:
+def recorded(args: argparse.Namespace) -> Iterator[Dataset]:
     """Yield the data of a folder, or of the walking sections of a bag. Raises FcnetError for other paths."""
+    source: Path = args.source
     if (source / "manifest.json").exists():
         yield Dataset(source)
         return
@@ -110,7 +118,8 @@ def recorded(source: Path) -> Iterator[Dataset]:
     if not source.exists():
         raise FcnetError(f"there is no data folder and no bag {source}")
     with TemporaryDirectory() as folder:
-        dataset_from_bags([source], Path(folder) / "data", BagReading(), print)
+        reading = BagReading(args.robot, args.namespace, args.topics, args.rate)
+        dataset_from_bags([source], Path(folder) / "data", reading, print)
         yield Dataset(Path(folder) / "data")
 
 

@@ -22,12 +22,12 @@ from fcnet_core.bench import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, option
 from fcnet_core.learning.dataset import Dataset
-from fcnet_core.learning.spectrum import episodes
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policies.attention import attention
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.network import BodyTransformer
-from papers.shared import parser, recorded, run, write
+from papers.fcnet.energy import episodes
+from papers.shared import add_data, parser, recorded, run, write
 
 PARTS = 20  # of a stride: at 50 Hz and 2.5 strides a second one step each
 BLOCK = 128  # steps computed at a time
@@ -166,11 +166,11 @@ def main() -> None:
     """Compute, print and draw."""
     options = parser(__doc__)
     options.add_argument("model", metavar="MODEL", help="a Body Transformer")
-    options.add_argument("source", type=Path, metavar="DATA_OR_BAG")
+    add_data(options)
     options.add_argument("--steps", type=option(Count), default=10_000, metavar="N", help="at most (default: 10,000)")
     args = options.parse_args()
     model = load_model(args.model)
-    with recorded(args.source) as data:
+    with recorded(args) as data:
         check_fits(model, data)
         attention = attention_over(model, data, args.steps)
     how = f"{args.model} over {attention.steps:,} steps of {args.source}, mean of all heads"

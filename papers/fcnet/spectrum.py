@@ -14,8 +14,8 @@ from fcnet_core.arrays import Array
 from fcnet_core.bench import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, option
-from fcnet_core.learning.spectrum import energy_over_modes
-from papers.shared import parser, recorded, run, write
+from papers.fcnet.energy import energy_over_modes
+from papers.shared import add_data, parser, recorded, run, write
 
 ALMOST_ALL = 0.99
 
@@ -52,13 +52,13 @@ def draw(energy: dict[str, Array], modes: int, path: Path) -> None:
 def main() -> None:
     """Compute, print and draw."""
     options = parser(__doc__)
-    options.add_argument("source", type=Path, metavar="DATA_OR_BAG")
+    add_data(options)
     options.add_argument("--window", type=option(Count), default=64, metavar="N", help="steps (default: 64)")
     options.add_argument("--modes", type=option(Count), default=10, metavar="M", help="kept modes (default: 10)")
     args = options.parse_args()
     if args.modes > (args.window + 1) // 2:
         raise FcnetError(f"a window of {args.window} steps has at most {(args.window + 1) // 2} modes")
-    with recorded(args.source) as data:
+    with recorded(args) as data:
         energy, rate = energy_over_modes(data, args.window), data.manifest.control_rate
     count, reach = len(next(iter(energy.values()))), (args.modes - 1) * rate / args.window
     how = f"{count:,} windows of {args.window} steps at {rate:g} Hz of {args.source}; the lowest {args.modes} modes"

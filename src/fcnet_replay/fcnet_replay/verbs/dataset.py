@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from fcnet_core import counted
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import NotNegative, Positive, Seed, option
+from fcnet_core.files import NotNegative, Seed, option
 from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 from fcnet_replay.verbs import add_source
 
@@ -76,9 +76,7 @@ def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
     bags = "folder of a bag, or one .mcap, .db3 or .bag file"
     parser.add_argument("bags", type=Path, nargs="+", metavar="BAG", help=bags)
     _add_out(parser)
-    add_source(parser)
-    rate = "rate of the policy (default: 50)"
-    parser.add_argument("--rate", type=option(Positive), default=50.0, metavar="HZ", help=rate)
+    add_source(parser, rate=True)
 
 
 def run(args: argparse.Namespace) -> int:
