@@ -25,7 +25,7 @@ SEGMENT = 128  # samples of one spectrum: 2.6 s at 50 Hz
 AT_REST = (Mode.PASSIVE.value, Mode.FAULT.value)  # modes in which the controller damps, with or without states
 GAP = 3.0  # usual intervals; longer is a gap
 LATE = 0.02  # [s] between a message's stamp and its reception
-UNKNOWN = "unknown_share"  # the figure beside quantiles that leave out values which were not measured
+UNKNOWN = "unknown_share"  # the figure of quantiles that leave out values which were not measured
 
 
 def quantiles(values: Array) -> dict[str, float | None]:

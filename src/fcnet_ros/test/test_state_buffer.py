@@ -99,6 +99,21 @@ def test_a_value_that_is_missing_not_finite_or_no_rotation_is_a_problem(buffer, 
     assert words in buffer.problem(1.0)
 
 
+@pytest.mark.parametrize("quantity", ["orientation", "angular_velocity"])
+def test_a_quantity_whose_covariance_says_that_it_is_not_measured_is_a_problem(buffer, quantity):
+    store(buffer)
+    imu = Imu()
+    imu.orientation.w = 1.0
+    getattr(imu, f"{quantity}_covariance")[0] = -1.0
+    buffer.store_imu(serialize_message(imu), 1.0)
+    assert quantity.replace("_", " ") in buffer.problem(1.0) and "not measured" in buffer.problem(1.0)
+    assert np.isnan(buffer.orientation).all() == (quantity == "orientation")
+    imu.linear_acceleration_covariance[0] = -1.0  # which no controller needs
+    getattr(imu, f"{quantity}_covariance")[0] = 0.0
+    buffer.store_imu(serialize_message(imu), 1.0)
+    assert buffer.problem(1.0) is None
+
+
 BAD_RATE, NO_ATTITUDE = {"rate": [math.nan] * 3}, {"orientation": [0.0] * 4}
 UNNAMED, OF_TODAY = {"names": JOINTS[1:]}, {"stamp": 1_700_000_000}
 

@@ -13,14 +13,15 @@ import pytest
 from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
+from nav_msgs.msg import Odometry
 from ros_harness import TIMEOUT, wait_until
-from sensor_msgs.msg import PointCloud2
+from sensor_msgs.msg import Imu, PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.names import Mode
 from fcnet_ros.ground_truth import GroundPatch
-from fcnet_ros.topics import DIAGNOSTICS, ROBOT_FAULT, TERRAIN
+from fcnet_ros.topics import DIAGNOSTICS, ODOM, ROBOT_FAULT, TERRAIN
 
 MONITOR = "fcnet_teleop.monitor.node"
 
@@ -144,6 +145,32 @@ def test_torques_contacts_height_and_attitude_are_shown_where_they_are_measured(
     assert monitor.snapshot["torques"] == pytest.approx(ideal_robot.effort, abs=1e-3)
     assert monitor.snapshot["body"] == pytest.approx([monitor.snapshot["trunk"][2], 0.0, 0.0], abs=1e-3)
     ideal_robot.effort = []
+
+
+@pytest.mark.parametrize("imu", [{"w": 0.0}, {"w": 0.8}, {"covariance": -1.0}], ids=["zeros", "short", "not measured"])
+def test_an_attitude_that_is_not_measured_is_unknown(monitor, ideal_robot, imu):
+    upright, ideal_robot.imu = ideal_robot.imu, Imu()
+    ideal_robot.imu.orientation.w = imu.get("w", 1.0)
+    ideal_robot.imu.orientation_covariance[0] = imu.get("covariance", 0.0)
+    try:
+        wait_until(lambda: "orientation" in monitor.snapshot["problem"], "the problem")
+        assert [monitor.snapshot[name] for name in ("trunk", "body", "contacts")] == [None] * 3
+    finally:
+        ideal_robot.imu = upright
+    wait_until(lambda: not monitor.snapshot["problem"] and monitor.snapshot["body"], "the attitude")
+
+
+def test_an_odometry_without_orientation_moves_no_robot(monitor, ideal_robot):
+    odometry = ODOM.publisher(ideal_robot.node)
+
+    def places(x, w):
+        message = Odometry()
+        message.pose.pose.position.x, message.pose.pose.orientation.w = x, w
+        odometry.publish(message)
+        return monitor.snapshot["trunk"][0]
+
+    wait_until(lambda: places(7.0, 1.0) == 7.0, "the odometry")
+    wait_until(lambda: places(9.0, 0.0) == 0.0, "the end of the odometry, after which the robot walks on the spot")
 
 
 def test_the_ground_of_a_simulator_is_shown_and_nonsense_is_not(monitor, client):

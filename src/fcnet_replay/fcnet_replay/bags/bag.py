@@ -24,7 +24,7 @@ from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.recording_notes import read_notes
 
 _PART = re.compile(r"(_\d+)?(?=\.(mcap|db3))")  # of a bag in the name of its file
-MANY = 12  # files in a sentence
+MANY = 12  # files in an error
 ZSTD = b"\x28\xb5\x2f\xfd"  # begins what zstd packed, and no message
 READERS = {".mcap": read_mcap, ".db3": read_sqlite}
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}

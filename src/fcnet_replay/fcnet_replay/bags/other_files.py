@@ -16,8 +16,8 @@ PACKED = {  # by the first bytes: what packed them, and the command that unpacks
     b"PK\x03\x04": ("zip", "python3 -m zipfile -e {packed} {plain}"),
 }
 TAR, AT_TAR = b"ustar", 257  # in an archive of tar, and its place [bytes]
-ROLLOUTS = (".rollout", ".npz", ".pt")  # also those that zip packs
-HEAD = 512  # [bytes] that are looked at
+ROLLOUTS = (".rollout", ".npz", ".pt")  # zip packs two of them
+HEAD = 512  # [bytes] that are read
 
 
 def is_bag_file(path: Path) -> bool:

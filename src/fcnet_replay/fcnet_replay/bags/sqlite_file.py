@@ -58,7 +58,7 @@ def sqlite_metadata(path: Path) -> list[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Database]:
-    """Open a database without writing beside it: a copy if a log lies there, which SQLite has to merge.
+    """Open a database without writing to its folder: a copy if it has a log, which SQLite has to merge.
 
     Raises ReplayError if it cannot be copied.
     """

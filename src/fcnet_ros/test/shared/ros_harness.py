@@ -371,13 +371,15 @@ class IdealRobot(Client):
     """A client that is also an upright robot: each joint is where its last target was. It lies at first.
 
     position: by name [rad]; names: joints in the order of publishing; effort [Nm]: in this order, empty if not
-    measured; silent: publishes no states. trajectories: all targets received, the oldest first.
+    measured; imu: what it publishes; silent: publishes no states. trajectories: all targets received, the oldest first.
     """
 
     def __init__(self, domain: int, robot: Robot, name: str = "ideal_robot") -> None:
         self.robot = robot
         self.names, self.effort = list(robot.joint_names), list[float]()
         self.trajectories: list[JointTrajectory] = []
+        self.imu = Imu()
+        self.imu.orientation.w = 1.0
         self.lie()
         super().__init__(domain, name)
         self._joints, self._imu = JOINT_STATES.publisher(self.node), IMU.publisher(self.node)
@@ -404,12 +406,10 @@ class IdealRobot(Client):
             self.position.update(zip(message.joint_names, message.points[0].positions, strict=True))
 
     def _publish(self) -> None:
-        imu = Imu()
-        imu.orientation.w = 1.0
         while not self._ended.wait(STATE_PERIOD):
             if not self.silent:
                 names = list(self.names)
                 positions = [self.position.get(name, 0.0) for name in names]
-                self._imu.publish(imu)
+                self._imu.publish(self.imu)
                 still = [0.0] * len(names)
                 self._joints.publish(JointState(name=names, position=positions, velocity=still, effort=self.effort))
