@@ -244,7 +244,7 @@ class UnitreeHardware(HardwareInterface):
             "packet_loss_percent": "" if report.packet_loss is None else f"{100 * report.packet_loss:.2f}",
             **report.link,
         }
-        if reading := self._reading:
+        if (reading := self._reading) and reading.temperature.any():  # motors without power report 0 C
             hottest = int(reading.temperature.argmax())
             values |= {
                 "hottest_motor": f"{self.robot.joint_names[hottest]} {reading.temperature[hottest]:.0f}",

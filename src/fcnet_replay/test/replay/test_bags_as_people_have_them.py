@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import sqlite3
 import struct
@@ -12,6 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zstandard
 from made_bag import STORAGES, TYPES, stamped
@@ -19,6 +21,7 @@ from mcap.writer import CompressionType, IndexType
 from mcap.writer import Writer as McapWriter
 
 from fcnet_core.errors import ReplayError
+from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.evaluation import evaluate_bag
 from fcnet_replay.read_run import read_run
@@ -26,6 +29,7 @@ from fcnet_replay.topic_map import load_topic_map
 
 KINDS = {"joint_states": "sensor_msgs/msg/JointState", "imu/data": "sensor_msgs/msg/Imu"}
 COUNT = 20
+ROOT = Path(__file__).parents[4]
 
 
 def counts(bag) -> Counter[str]:
@@ -334,3 +338,15 @@ def test_a_bag_that_grows_while_it_is_read_is_reported(database) -> None:
     for _ in bag.batches():
         os.utime(database)
     assert [problem.kind for problem in bag.contents.problems] == ["damaged"]
+
+
+def test_the_documented_example_writes_a_bag_of_other_data(tmp_path, monkeypatch) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "replay.md").read_text(), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    rows = np.zeros((100, 32))
+    rows[:, 0], rows[:, 1:13], rows[:, 28] = 1.7e9 + 0.004 * np.arange(100), load_robot("aliengo").stand_pose, 1.0
+    np.savetxt("walk.csv", rows, delimiter=",")
+    exec(code, {})
+    run = evaluate_bag(tmp_path / "walk", robot_name="aliengo").run
+    assert run.joints.position.shape == (100, 12) and run.problems == ()
+    np.testing.assert_allclose(run.imu.stamp, rows[:, 0], rtol=0, atol=1e-6)
