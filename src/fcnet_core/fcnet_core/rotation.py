@@ -9,7 +9,7 @@ from fcnet_core.arrays import Array, Mask
 
 GRAVITY = 9.81  # [m/s^2]
 NO_ESTIMATE = -1.0  # first number of a covariance in sensor_msgs/Imu: the quantity is not measured
-UNIT_TOLERANCE = 0.1  # by which the length of a measured orientation may differ from 1
+UNIT_TOLERANCE = 0.05  # by which the length of a measured orientation may differ from 1
 
 
 def xyzw_from_wxyz(quaternion: npt.ArrayLike) -> Array:

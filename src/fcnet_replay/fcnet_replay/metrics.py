@@ -36,7 +36,12 @@ def quantiles(values: Array) -> dict[str, float | None]:
     if not known.size:
         return dict.fromkeys(("p50", "p95", "p99", "max"))
     p50, p95, p99 = np.percentile(known, (50, 95, 99))
-    found = {"p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(known.max())}
+    found: dict[str, float | None] = {
+        "p50": float(p50),
+        "p95": float(p95),
+        "p99": float(p99),
+        "max": float(known.max()),
+    }
     return found if known.size == values.size else {**found, UNKNOWN: 1.0 - known.size / values.size}
 
 

@@ -19,13 +19,12 @@ from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
 from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage, unpacking_failed
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
-from fcnet_replay.bags.other_files import is_bag_file, is_packed, what_it_is
+from fcnet_replay.bags.other_files import ZSTD, is_bag_file, is_packed, what_it_is
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.recording_notes import read_notes
 
 _PART = re.compile(r"(_\d+)?(?=\.(mcap|db3))")  # of a bag in the name of its file
 MANY = 12  # files in an error
-ZSTD = b"\x28\xb5\x2f\xfd"  # begins what zstd packed, and no message
 READERS = {".mcap": read_mcap, ".db3": read_sqlite}
 METADATA = {".mcap": mcap_metadata, ".db3": sqlite_metadata}
 LARGEST_METADATA = 512 * 2**10  # [bytes] of metadata.yaml; a bag of 12 topics has ten thousand

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
+from shlex import quote
 
 BAGS = {".mcap": b"\x89MCAP0\r\n", ".db3": b"SQLite format 3\0", ".bag": b"#ROSBAG V2"}
-PACKED = {  # by the first bytes: what packed them, and the command that unpacks
-    b"\x1f\x8b": ("gzip", "gunzip -c {packed} > {plain}"),
-    b"BZh": ("bzip2", "bunzip2 -c {packed} > {plain}"),
-    b"\xfd7zXZ\0": ("xz", "xz -dc {packed} > {plain}"),
-    b"\x04\x22\x4d\x18": ("lz4", "lz4 -dc {packed} > {plain}"),
-    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -dc {packed} > {plain}"),
-    b"7z\xbc\xaf": ("7z", "7z x {packed}"),
-    b"PK\x03\x04": ("zip", "python3 -m zipfile -e {packed} {plain}"),
-}
-TAR, AT_TAR = b"ustar", 257  # in an archive of tar, and its place [bytes]
+ZSTD = b"\x28\xb5\x2f\xfd"  # starts what zstd packed, and no message
+PACKED = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "lz4": b"\x04\x22\x4d\x18", "zstd": ZSTD}
+ZIP, TAR, HDF5 = b"PK\x03\x04", b"ustar", b"\x89HDF"
+AT_TAR, HEAD = 257, 512  # [bytes] the place of TAR in an archive, and how many are read
 ROLLOUTS = (".rollout", ".npz", ".pt")  # zip packs two of them
-HEAD = 512  # [bytes] that are read
 
 
 def is_bag_file(path: Path) -> bool:
@@ -43,16 +36,16 @@ def what_it_is(path: Path) -> str:
         if head.startswith(begin):
             rename = f"{path} is a bag file of the kind {suffix[1:]}: rename it to {path.name}{suffix}"
             return "" if path.suffix == suffix else rename
-    names = {"packed": shlex.quote(str(path)), "plain": shlex.quote(str(path.with_suffix("")))}
+    packed, plain = quote(str(path)), quote(str(path.with_suffix("")))
     if path.suffix in ROLLOUTS:
-        how = f"ros2 launch fcnet_controller isaac_playback.launch.py recording:={names['packed']}"
-        return f"{path} is no bag but a recording of a simulator: {how}"
+        play = f"ros2 launch fcnet_controller isaac_playback.launch.py recording:={packed}"
+        return f"{path} is no bag but a recording of a simulator: {play}"
+    how = {name: f"{name} -dc {packed} > {plain}" for name, begin in PACKED.items() if head.startswith(begin)}
+    how |= {"zip": f"python3 -m zipfile -e {packed} {plain}"} if head.startswith(ZIP) else {}
     if head[AT_TAR:].startswith(TAR) or path.suffix == ".tgz" or ".tar" in path.suffixes:
-        return f"{path} is an archive of tar: unpack it (tar -xf {names['packed']}), then give the bag in it"
-    for begin, (packer, command) in PACKED.items():
-        if head.startswith(begin):
-            return f"{path} is packed with {packer}: unpack it ({command.format(**names)}), then give the bag in it"
-    if path.suffix in BAGS:
-        return ""
-    kind = "an HDF5 file" if head.startswith(b"\x89HDF") else f"a file of the kind {path.suffix[1:] or 'unknown'}"
-    return f"{path} is no bag but {kind}: docs/replay.md shows how to write its values as a bag"
+        how = {"tar": f"tar -xf {packed}"}
+    for packer, command in how.items():
+        return f"{path} is packed with {packer}: unpack it ({command}), then give the bag in it"
+    kind = "an HDF5 file" if head.startswith(HDF5) else f"a file of the kind {path.suffix[1:] or 'unknown'}"
+    other = f"{path} is no bag but {kind}: docs/replay.md shows how to write its values as a bag"
+    return "" if path.suffix in BAGS else other

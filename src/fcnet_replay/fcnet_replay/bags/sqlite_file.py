@@ -25,7 +25,6 @@ LARGEST_METADATA = 2**20  # [characters]
 STEPS = 1_000_000  # of the database's virtual machine between two checks
 LOGS = ("-wal", "-journal")  # endings of the files in which SQLite keeps what is not, or not yet, in the database
 LONGEST_PATH = 400  # [bytes] SQLite opens none above 512
-ATTEMPTS = 5  # to copy a database while it is being written
 CHECKS = 300  # without a single row; a row of a bag takes a few hundred steps
 UNREADABLE = (sqlite3.Error, UnicodeDecodeError, OverflowError)
 
@@ -70,20 +69,11 @@ def _opened(path: Path) -> Iterator[_Database]:
         return
     with TemporaryDirectory(prefix="fcnet-bag-") as folder:
         copy = Path(folder) / "bag.db3"
-        for _ in range(ATTEMPTS):
-            before = path.stat()
-            try:
-                shutil.copyfile(path, copy)
-                for log in logs:
-                    shutil.copyfile(log, folder + "/bag.db3" + log.name[len(path.name) :])
-            except OSError as error:
-                raise ReplayError(unpacking_failed(path, Path(folder), error)) from error
-            if path.stat().st_mtime_ns == before.st_mtime_ns:  # else a part of the log may be in neither
-                break
-        else:
-            raise ReplayError(
-                f"{path} is being written to, so that no copy is whole; end the recording, then try again"
-            )
+        try:
+            for file in (path, *logs):
+                shutil.copyfile(file, f"{copy}{file.name[len(path.name) :]}")
+        except OSError as error:
+            raise ReplayError(unpacking_failed(path, Path(folder), error)) from error
         with closing(_Database(copy, "mode=rw")) as database:
             yield database
 

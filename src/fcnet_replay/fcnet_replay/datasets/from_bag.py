@@ -33,7 +33,6 @@ OTHER_RATE = 0.2  # share by which the rate of steps may differ from the request
 LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limits are exact
 OTHER_ROBOT = 0.1  # share of targets beyond the limits above which the bag is of another robot
 SHORTEST = 0.5  # [s] of an episode
-UNIT = 0.05  # by which the length of an orientation may differ from 1
 
 Log = Callable[[str], None]
 
@@ -200,10 +199,7 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     found = 1.0 / max(period, 1e-6)
     if abs(found / rate - 1.0) > OTHER_RATE:
         raise FcnetError(f"the policy of {path} took {found:.4g} steps a second, not {rate:g}; name that with --rate")
-    sound = steps.usable.copy()
-    length = np.linalg.norm(run.imu.orientation[steps.imu[sound]], axis=1)
-    sound[sound] = np.abs(length - 1.0) < UNIT
-    within = sound.copy()
+    sound, within = steps.usable, steps.usable.copy()
     target = run.targets.position[steps.target[sound]]
     within[sound] = ((target >= robot.lower - LIMIT_SLACK) & (target <= robot.upper + LIMIT_SLACK)).all(axis=1)
     beyond = int((sound & ~within).sum())
