@@ -130,11 +130,8 @@ def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str
     known |= short
     broken = []
     for metric, limit in thresholds:
-        group = metric.rpartition(".")[0]
-        while group and group not in known:
-            group = group.rpartition(".")[0]
-        if group:  # such as tracking, which is None without odom
-            known[metric] = None
+        if any(metric.startswith(f"{group}.") and figure is None for group, figure in known.items()):
+            known[metric] = None  # such as tracking, without odom
         if metric not in known:
             raise ReplayError(f"there is no metric {metric}; --json has all, such as {', '.join(list(short)[:12])}")
         value = known[metric]

@@ -36,13 +36,8 @@ def quantiles(values: Array) -> dict[str, float | None]:
     if not known.size:
         return dict.fromkeys(("p50", "p95", "p99", "max"))
     p50, p95, p99 = np.percentile(known, (50, 95, 99))
-    found: dict[str, float | None] = {
-        "p50": float(p50),
-        "p95": float(p95),
-        "p99": float(p99),
-        "max": float(known.max()),
-    }
-    return found if known.size == values.size else {**found, UNKNOWN: 1.0 - known.size / values.size}
+    unknown = {UNKNOWN: 1.0 - known.size / values.size} if known.size < values.size else {}
+    return {"p50": float(p50), "p95": float(p95), "p99": float(p99), "max": float(known.max()), **unknown}
 
 
 def root_mean_square(values: Array) -> float | None:
@@ -97,24 +92,20 @@ def body_motion(run: Run, robot: Robot) -> dict[str, Any]:
     def share(hits: Mask) -> float | None:
         return float(hits.any(axis=1).mean()) if len(hits) else None
 
+    time = run.joints.received
+    row = newest(run.imu.received, time + STALE)  # states without an IMU message within STALE have an unknown tilt
+    silent = np.full(np.count_nonzero((row < 0) | (time - run.imu.received[row] > STALE)), np.nan)
     effort = np.abs(run.joints.effort) / robot.torque_limit
     measured = effort[np.isfinite(effort).all(axis=1)]
     sent = run.targets.position[np.isfinite(run.targets.position).all(axis=1)]
     at_limit = (sent <= robot.lower + NEAR) | (sent >= robot.upper - NEAR)
     return {
-        "tilt_rad": quantiles(np.append(tilt(run.imu.orientation), np.full(_without_imu(run), np.nan))),
+        "tilt_rad": quantiles(np.append(tilt(run.imu.orientation), silent)),
         "torque_of_limit": {joint: quantiles(effort[:, index]) for index, joint in enumerate(run.joint_names)},
         "share_of_time_at_torque_limit": share(measured >= FULL),
         "share_of_targets_at_position_limit": share(at_limit),
         "joint_tracking_error_rad": root_mean_square(tracking_error(run)),
     }
-
-
-def _without_imu(run: Run) -> int:
-    """Return the number of joint states without an IMU message, sooner or later, within STALE."""
-    received, time = np.sort(run.imu.received), run.joints.received
-    place = np.searchsorted(received, time).clip(1, len(received) - 1)
-    return int((np.minimum(np.abs(time - received[place - 1]), np.abs(received[place] - time)) > STALE).sum())
 
 
 def tracking_error(run: Run) -> Array:

@@ -118,7 +118,7 @@ def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Prob
 
 def _lacks(bag: Bag, reader: _TopicReader, problems: list[Problem]) -> str:
     """Return why a bag has no usable messages of a topic: the topic's own reason before those of the files."""
-    topic, present = reader.name, sorted(bag.contents.topics)
+    topic, present = reader.name, sorted({**bag.contents.topics, **bag.contents.encodings})
     own, others = list(reader.problems()), sorted(problems, key=lambda problem: problem.kind == "no_metadata")
     if topic in bag.contents.encodings:
         found = {"ros1": "ROS 1's encoding"}.get(form := bag.contents.encodings[topic], f"the encoding {form!r}")
@@ -132,8 +132,7 @@ def _lacks(bag: Bag, reader: _TopicReader, problems: list[Problem]) -> str:
     more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
     how = f"name the robot's namespace (--namespace {space}; at a launch namespace:=), or give a topic map (--topics)"
     note = "".join(f" ({problem})" for problem in others[:1])
-    has = f"it has {', '.join(present[:MANY])}{more}"
-    return f"{bag.path} has no {topic}, which a replay needs; {has}: {how}{note}"
+    return f"{bag.path} has no {topic}, which a replay needs; it has {', '.join(present[:MANY])}{more}: {how}{note}"
 
 
 class _TopicReader:

@@ -141,15 +141,15 @@ class StateBuffer(RobotState):
 
 def _unusable_imu(numbers: Array) -> str:
     """Return the error in the numbers of an IMU; empty if they can be used."""
-    orientation, rate = numbers[0:5].tolist(), numbers[13:17].tolist()  # each with the first number of its covariance
-    length = math.hypot(*orientation[:4])
+    attitude, rate = numbers[0:5].tolist(), numbers[13:17].tolist()  # each with the first number of its covariance
+    length = math.hypot(*attitude[:4])
     if (
         abs(length - 1.0) <= UNIT_TOLERANCE
         and math.isfinite(sum(rate[:3]))
-        and NO_ESTIMATE not in (orientation[4], rate[3])
+        and NO_ESTIMATE not in (attitude[4], rate[3])
     ):
         return ""
-    for what, values in (("orientation", orientation), ("angular velocity", rate)):
+    for what, values in (("orientation", attitude), ("angular velocity", rate)):
         if values[-1] == NO_ESTIMATE:
             return f"imu/data: the {what} is not measured (its covariance is -1); take an IMU that measures it"
         if not np.isfinite(values[:-1]).all():

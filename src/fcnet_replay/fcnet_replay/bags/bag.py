@@ -19,7 +19,7 @@ from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
 from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage, unpacking_failed
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
-from fcnet_replay.bags.other_files import ZSTD, is_bag_file, is_packed, what_it_is
+from fcnet_replay.bags.other_files import ZSTD, ZSTD_SUFFIXES, is_bag_file, what_it_is
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
 from fcnet_replay.recording_notes import read_notes
 
@@ -58,7 +58,7 @@ class Bag:
                 if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
                     raise ReplayError(f"{damage(path, 0, 'it is empty or no ordinary file')}")
                 with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
-                    plain = _unpacked(path, Path(folder)) if is_packed(path) else path
+                    plain = _unpacked(path, Path(folder)) if path.suffix in ZSTD_SUFFIXES else path
                     if other := what_it_is(plain):
                         raise ReplayError(other)
                     if plain.suffix == ".bag":  # imported late: the import would add a fifth to every other replay
@@ -111,9 +111,7 @@ def open_bag(path: str | Path) -> Bag:
     found = sorted(file for file in place.iterdir() if is_bag_file(file) and file.is_file())
     files = tuple(sorted({file.resolve(): file for file in found}.values(), key=_numbered))  # links once
     if not files:
-        raise ReplayError(
-            f"{place} holds no bag: {why}, and there is no .mcap, .db3 or .bag file in it{_others(place)}"
-        )
+        raise ReplayError(f"{place} holds no bag: {why}, and it has no .mcap, .db3 or .bag file{_others(place)}")
     if len(bags := {_PART.sub("", file.name, 1): file.name for file in files if ".bag" not in file.suffixes}) > 1:
         raise ReplayError(f"{place} holds the files of several bags ({', '.join(bags.values())}): {why}; name one")
     bag = Bag(place, files, _metadata_of_files(files))

@@ -70,9 +70,6 @@ def batch_of(topic: str, kind: str, received: list[int], place: list[int], messa
     return MessageBatch(topic, kind, np.array(received, np.int64), np.array(place, np.int64), size, content)
 
 
-CDR = "cdr"  # the encoding that ROS 2 records
-
-
 @dataclass
 class Contents:
     """Filled while the files of a bag are read. topics: type by topic, of messages that can be read; encodings: of the
@@ -83,19 +80,13 @@ class Contents:
     topics: dict[str, str] = field(default_factory=dict)
     encodings: dict[str, str] = field(default_factory=dict)
     definitions: dict[str, tuple[str, str]] = field(default_factory=dict)
-    _written: dict[str, str] = field(default_factory=dict)
 
-    def add_topic(self, written: str, kind: str, encoding: str = CDR) -> str:
+    def add_topic(self, written: str, kind: str, encoding: str = "cdr") -> str:
         """Return the absolute name of a topic, which foreign recorders write as joint_states or //joint_states too;
         empty if its messages are not to be read.
         """
         name = "/" + "/".join(filter(None, written.split("/")))
-        if self._written.setdefault(name, written) != written:
-            what = f"messages of {written} left out: the bag also has {self._written[name]}, which is the same topic"
-            if (problem := Problem("left_out", what)) not in self.problems:
-                self.problems.append(problem)
-            return ""
-        if encoding != CDR:
+        if encoding != "cdr":
             self.encodings[name] = encoding
             return ""
         self.topics[name] = kind

@@ -7,6 +7,7 @@ from shlex import quote
 
 BAGS = {".mcap": b"\x89MCAP0\r\n", ".db3": b"SQLite format 3\0", ".bag": b"#ROSBAG V2"}
 ZSTD = b"\x28\xb5\x2f\xfd"  # starts what zstd packed, and no message
+ZSTD_SUFFIXES = (".zstd", ".zst")
 PACKED = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "lz4": b"\x04\x22\x4d\x18", "zstd": ZSTD}
 ZIP, TAR, HDF5 = b"PK\x03\x04", b"ustar", b"\x89HDF"
 AT_TAR, HEAD = 257, 512  # [bytes] the place of TAR in an archive, and how many are read
@@ -15,12 +16,7 @@ ROLLOUTS = (".rollout", ".npz", ".pt")  # zip packs two of them
 
 def is_bag_file(path: Path) -> bool:
     """Return whether the name is that of a bag file, which zstd may have packed."""
-    return (Path(path.stem).suffix if is_packed(path) else path.suffix) in BAGS
-
-
-def is_packed(path: Path) -> bool:
-    """Return whether the name is that of a file packed with zstd."""
-    return path.suffix in (".zstd", ".zst")
+    return (Path(path.stem).suffix if path.suffix in ZSTD_SUFFIXES else path.suffix) in BAGS
 
 
 def what_it_is(path: Path) -> str:

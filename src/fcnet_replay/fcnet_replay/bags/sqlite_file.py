@@ -107,19 +107,16 @@ def _topics(database: _Database, wanted: frozenset[str] | None, contents: Conten
     for table in ("topics", "messages"):
         if not database.has_table(table):
             raise sqlite3.DatabaseError(f"it has no table {table}")
-    found = database.execute("SELECT id, name, type, serialization_format FROM topics").fetchall()
-    named = [
-        (number, contents.add_topic(str(name), str(kind), str(form)), str(kind)) for number, name, kind, form in found
-    ]
+    topics: dict[int, tuple[str, str]] = {}
+    for number, written, kind, form in database.execute("SELECT id, name, type, serialization_format FROM topics"):
+        name = contents.add_topic(str(written), str(kind), str(form))
+        if name and isinstance(number, int) and (wanted is None or name in wanted):
+            topics[number] = name, str(kind)
     if database.has_table("message_definitions"):
         query = "SELECT topic_type, encoding, encoded_message_definition FROM message_definitions"
         for kind, encoding, text in database.execute(query):
             contents.definitions[str(kind)] = str(encoding), str(text)
-    return {
-        number: (name, kind)
-        for number, name, kind in named
-        if isinstance(number, int) and name and (wanted is None or name in wanted)
-    }
+    return topics
 
 
 def _messages(database: _Database, topics: dict[int, tuple[str, str]]) -> Iterator[MessageBatch]:

@@ -197,12 +197,6 @@ def test_names_without_or_with_too_many_slashes_are_the_same_topics(database, tm
     assert counts(open_bag(path)).keys() >= {"/" + "/".join(filter(None, name.split("/"))) for name in names}
 
 
-def test_two_names_of_one_topic_are_not_merged(tmp_path) -> None:
-    bag = open_bag(mcap(tmp_path / "walk.mcap", names=("imu/data", "/imu/data")))
-    assert counts(bag) == {"/imu/data": COUNT}
-    assert [problem.kind for problem in bag.contents.problems] == ["left_out"]
-
-
 def test_a_namespace_is_found_and_the_option_that_takes_it_named(write_bag, tmp_path) -> None:
     bag = write_bag(seconds=0.6, namespace="/robots/dog")
     assert "--namespace /robots/dog" in reason(bag)
@@ -325,7 +319,7 @@ def test_a_packed_file_is_named_with_the_command_that_unpacks_it(tmp_path, suffi
         ("walk.npz", b"PK\x03\x04", "isaac_playback.launch.py"),
         ("walk", b"\x89MCAP0\r\n", "rename it to walk.mcap"),
         ("walk.mcap", b"SQLite format 3\0", "rename it to walk.mcap.db3"),
-        ("walk.mcap", gzip.compress(b"x"), "gunzip -c"),
+        ("walk.mcap", gzip.compress(b"x"), "gzip -dc"),
     ],
 )
 def test_what_is_no_bag_is_said(tmp_path, name, content, words) -> None:
