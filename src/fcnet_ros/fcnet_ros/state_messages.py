@@ -143,11 +143,8 @@ def _unusable_imu(numbers: Array) -> str:
     """Return the error in the numbers of an IMU; empty if they can be used."""
     attitude, rate = numbers[0:5].tolist(), numbers[13:17].tolist()  # each with the first number of its covariance
     length = math.hypot(*attitude[:4])
-    if (
-        abs(length - 1.0) <= UNIT_TOLERANCE
-        and math.isfinite(sum(rate[:3]))
-        and NO_ESTIMATE not in (attitude[4], rate[3])
-    ):
+    unmeasured = NO_ESTIMATE in (attitude[4], rate[3])
+    if abs(length - 1.0) <= UNIT_TOLERANCE and math.isfinite(sum(rate[:3])) and not unmeasured:
         return ""
     for what, values in (("orientation", attitude), ("angular velocity", rate)):
         if values[-1] == NO_ESTIMATE:
