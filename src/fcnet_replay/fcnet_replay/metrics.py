@@ -29,7 +29,7 @@ UNKNOWN = "unknown_share"  # the figure of quantiles that leave out values which
 
 
 def quantiles(values: Array) -> dict[str, float | None]:
-    """Return quantiles and maximum of the finite values, None without any; and the share of others if there are both."""
+    """Return quantiles and maximum of the finite values, None without any, and the share of others if there are any."""
     known = values[np.isfinite(values)]
     if not known.size:
         return dict.fromkeys(("p50", "p95", "p99", "max"))
