@@ -57,10 +57,7 @@ def sqlite_metadata(path: Path) -> list[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Database]:
-    """Open a database without writing to its folder: a copy if it has a log, which SQLite has to merge.
-
-    Raises ReplayError if it cannot be copied.
-    """
+    """Open a database, or a copy if it has a log, which SQLite merges where it lies. Raises ReplayError if it cannot."""
     path = path.resolve()
     logs = [log for end in LOGS if (log := path.with_name(path.name + end)).is_file() and log.stat().st_size]
     if not logs and len(os.fsencode(path)) <= LONGEST_PATH:
