@@ -97,7 +97,7 @@ def open_bag(path: str | Path) -> Bag:
     """Open the bag at `path`: a file, a folder, or the folder of a killed recording, which has files without a
     description. Raises ReplayError if there is none.
     """
-    place = Path(path)
+    place = given.parent if (given := Path(path)).name == "metadata.yaml" else given
     if place.is_file():
         if not is_bag_file(place) and (other := what_it_is(place)):
             raise ReplayError(other)

@@ -11,7 +11,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -57,9 +57,9 @@ def sqlite_metadata(path: Path) -> list[str]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_Database]:
-    """Open a database, or a copy if it has a log, which SQLite merges where it lies. Raises ReplayError if it cannot."""
+    """Open a database, or a copy if it has a log, which SQLite merges where it lies. Raises ReplayError."""
     path = path.resolve()
-    logs = [log for end in LOGS if (log := path.with_name(path.name + end)).is_file() and log.stat().st_size]
+    logs = [log for end in LOGS if (log := path.with_name(path.name + end)).is_file()]
     if not logs and len(os.fsencode(path)) <= LONGEST_PATH:
         with closing(_Database(path, "mode=ro&immutable=1")) as database:
             yield database
@@ -68,7 +68,9 @@ def _opened(path: Path) -> Iterator[_Database]:
         copy = Path(folder) / "bag.db3"
         try:
             for file in (path, *logs):
-                shutil.copyfile(file, f"{copy}{file.name[len(path.name) :]}")
+                with suppress(FileNotFoundError):  # a log that a recorder has just merged
+                    if file.stat().st_size:  # special files have none
+                        shutil.copyfile(file, f"{copy}{file.name[len(path.name) :]}")
         except OSError as error:
             raise ReplayError(unpacking_failed(path, Path(folder), error)) from error
         with closing(_Database(copy, "mode=rw")) as database:
