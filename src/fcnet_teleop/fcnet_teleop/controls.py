@@ -32,6 +32,7 @@ POSE = ("height", "roll", "pitch")
 SPEEDS = ("normal", "slow", "fast")
 DEFAULT_LAYOUT = "xbox"
 PRESSED = 0.5  # deflection of an axis that acts as a button
+LARGEST = 1.1  # deflection of a stick whose calibration is inexact; more is no deflection
 REQUESTS = [request.value for request in Request]
 
 
@@ -57,12 +58,15 @@ class Controls:
 
 
 class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
-    """The controls of one type of joystick, in the order of its messages. pressed: axes that act as buttons."""
+    """The controls of one type of joystick, in the order of its messages. pressed: axes that act as buttons.
+    more_buttons: how many buttons without a name its messages may have after those with one.
+    """
 
     axes: Annotated[tuple[LayoutAxis, ...], Meta(min_length=1)]
     buttons: Annotated[tuple[Button | Unused, ...], Meta(min_length=1)]
     pressed: dict[Button, Axis] = {}
     frame_id: str = ""
+    more_buttons: Annotated[tuple[Annotated[int, Meta(ge=0)], ...], Meta(min_length=1)] = (0,)
 
     def __post_init__(self) -> None:
         repeated([axis for axis in _unsigned(self.axes) if axis != "unused"], "axes has")
@@ -70,23 +74,26 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         if missing := set(_unsigned(self.pressed.values())) - set(_unsigned(self.axes)):
             raise ValueError(f"pressed names {', '.join(sorted(missing))}, which axes does not list")
 
+    def __str__(self) -> str:
+        counts = " or ".join(str(len(self.buttons) + more) for more in self.more_buttons)
+        return f"{len(self.axes)} axes and {counts} buttons"
+
+    def fits(self, axes: Sequence[float], buttons: Sequence[int]) -> bool:
+        """Return whether a message has the layout's numbers of axes and buttons."""
+        return len(axes) == len(self.axes) and len(buttons) - len(self.buttons) in self.more_buttons
+
     def read(self, axes: Sequence[float], buttons: Sequence[int]) -> Controls:
         """Read one message. Invalid axes and buttons count as centred and not pressed; `problem` gives the reason."""
         values = {
             axis.lstrip("-"): _sign(axis) * min(max(value, -1.0), 1.0)
-            for axis, value in zip(self.axes, axes)  # noqa: B905 - a short message is a problem, see below
+            for axis, value in zip(self.axes, axes)  # noqa: B905 - a short message does not fit
             if math.isfinite(value)
         }
         pressed = {name for name, value in zip(self.buttons, buttons) if value and name != "unused"}  # noqa: B905
         pressed |= {name for name, axis in self.pressed.items() if Controls(values).value(axis) > PRESSED}
         problem = ""
-        if len(axes) < len(self.axes) or len(buttons) < len(self.buttons):
-            problem = (
-                f"the joystick has {len(axes)} axes and {len(buttons)} buttons, its layout needs "
-                f"{len(self.axes)} and {len(self.buttons)}; choose another layout or write one into config/remote.yaml"
-            )
-        elif not all(map(math.isfinite, axes)):
-            problem = "an axis of the joystick is not a finite number"
+        if odd := [value for value in axes if not abs(value) <= LARGEST]:
+            problem = f"an axis of the joystick is {odd[0]:g}, not within -1 to 1; see `ros2 topic echo /joy`"
         return Controls(values, frozenset(pressed), problem)
 
 
@@ -186,14 +193,53 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         check_sources(self.sources)
-        used = _unsigned(self.joystick.velocity.values())
-        needed = frozenset(used).union(*(chord for _, chord in self.joystick.meanings))
+        used, meanings = _unsigned(self.joystick.velocity.values()), self.joystick.meanings
+        # A device without a D-pad changes no pose.
+        needed = frozenset(used).union(
+            *(chord for name, chord in meanings if not name.startswith(("lower ", "raise ")))
+        )
         if lacking := {"unitree", DEFAULT_LAYOUT} - self.layouts.keys():
             raise ValueError(f"layouts lacks {min(lacking)}")
         for name, layout in self.layouts.items():
             if missing := sorted(needed.difference(layout.buttons, layout.pressed, _unsigned(layout.axes))):
                 raise ValueError(f"layout {name} lacks {', '.join(missing)}, which joystick uses")
         repeated([layout.frame_id for layout in self.layouts.values() if layout.frame_id], "layouts have the frame_id")
+
+    def reason_to_doubt(self, name: str, axes: Sequence[float], buttons: Sequence[int]) -> str:
+        """Return why a message is not of the device of the layout called `name`, with a remedy, or ""."""
+        layout = self.layouts[name]
+        if layout.fits(axes, buttons):
+            return ""
+        others = [other for other, each in self.layouts.items() if each.fits(axes, buttons) and not each.frame_id]
+        remedy = f"start teleop_joy with layout:={' or layout:='.join(others)}" if others else "add one to remote_file"
+        if layout.frame_id:
+            remedy = f"give its driver another frame_id than {layout.frame_id}, which selects the layout"
+        return (
+            f"the joystick has {len(axes)} axes and {len(buttons)} buttons, but layout {name} has {layout}: only an "
+            f"emergency stop is taken from it; {remedy}, then press every button with check:=true"
+        )
+
+    def held(self, name: str, axes: Sequence[float], buttons: Sequence[int]) -> set[str]:
+        """Return name and functions of each pressed button and deflected axis of a message of the layout `name`."""
+        layout, places = self.layouts[name], dict[str, str]()
+        controls, unnamed = layout.read(axes, buttons), ("unused",) * len(buttons)
+        for index, (pressed, button) in enumerate(zip(buttons, layout.buttons + unnamed)):  # noqa: B905 - enough names
+            if pressed:
+                places[f"button {index} is {button}"] = button
+        indices = {axis: index for index, axis in enumerate(_unsigned(layout.axes))}
+        for axis in ("lx", "ly", "rx", "ry"):
+            if abs(value := controls.axes.get(axis, 0.0)) > PRESSED:
+                places[f"axis {indices[axis]} is {axis} {value:+.0f}"] = axis
+        for button, axis in layout.pressed.items():
+            if controls.value(axis) > PRESSED:
+                places[f"axis {indices[axis.lstrip('-')]} is {button}"] = button
+        return {f"{place}: {self._functions(control)}" for place, control in places.items()}
+
+    def _functions(self, control: str) -> str:
+        chords = [(meaning, sorted(chord - {control})) for meaning, chord in self.joystick.meanings if control in chord]
+        words = [f"{meaning} (with {'+'.join(others)})" if others else meaning for meaning, others in chords]
+        words += [field for field, axis in self.joystick.velocity.items() if axis.lstrip("-") == control]
+        return ", ".join(words).replace("_", " ") or "no function"
 
     def source(self, name: str) -> Source:
         """Return the source of that name; raises ValueError if it does not exist."""

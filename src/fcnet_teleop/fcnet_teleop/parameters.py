@@ -29,6 +29,7 @@ class JoyParameters(TeleopParameters):
     joy_timeout: float = parameter(
         0.5, "age of the newest message [s] after which a joystick counts as released", (0.05, 5.0)
     )
+    check: bool = parameter(False, "command nothing; log name and function of every button and axis that is moved")
 
 
 @dataclass(frozen=True)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
 from builtin_interfaces.msg import Time as Stamp
 from rclpy.clock import ROSClock
 from rclpy.node import Node
+from rclpy.serialization import deserialize_message
 from rclpy.time import Time
 from sensor_msgs.msg import Joy
 
 from fcnet_core.control.timing import NEVER
 from fcnet_core.names import Request
 from fcnet_core.robot import CommandRange, load_robot
+from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
+from fcnet_ros.publisher_identity import IdentifiedMessages
 from fcnet_ros.topics import JOY, WARNING_PERIOD
 from fcnet_teleop.commands import CommandPublisher, ModeClient, steady_timer
 from fcnet_teleop.controls import (
@@ -34,31 +37,38 @@ from fcnet_teleop.controls import (
 from fcnet_teleop.parameters import JoyParameters
 
 SOURCE = "joystick"
-CHECK_PERIOD = 0.05  # [s] between checks of joy_timeout
 NO_STAMP = Stamp()
+Key = tuple[str, Hashable]  # of a joystick: frame_id and identity of the publisher
+POLL_PERIOD = 0.01  # [s] between checks of joy_timeout and of new messages
+MAX_JOYSTICKS = 16  # the one that has been silent for longest is forgotten
 MAX_STEP = 0.1  # [s] maximum time step of a pose change by a held button
 
 
 @dataclass(frozen=True)
 class JoyCommand(Command):
-    """The command of one message. driving: the deadman button is held. problem: why the message is invalid, or ""."""
+    """The command of one message. driving: the deadman button is held. problem: why the message is invalid, or "".
+    is_news: whether that was not said for this joystick within WARNING_PERIOD.
+    """
 
     requests: tuple[Request, ...] = ()
     driving: bool = False
     problem: str = ""
+    is_news: bool = False
 
 
 class JoyReader:
     """Reads the messages of one joystick; keeps its state, so that a press counts once and a release stops once.
 
-    silence: time [s] without a message. is_released: whether it was released after the last message.
+    silence: time [s] without a message. is_released: whether it was released after the last message. problem: of the
+    last message. The deadman button counts from its first press: a joystick that connects, or is sound again, with the
+    button held drives nothing.
     """
 
     def __init__(self, joystick: Joystick, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
-        self.silence, self.is_released = 0.0, False
+        self.silence, self.is_released, self.problem = 0.0, False, ""
         self._joystick, self._layout, self._ranges = joystick, layout, ranges
         self._pose = dict.fromkeys(POSE, 0.0)
-        self._time, self._driving = NEVER, False
+        self._time, self._warned, self._driving, self._may_drive = NEVER, NEVER, False, False
         self._stops: frozenset[frozenset[str]] = frozenset()
         self._held: frozenset[str] | None = None  # functions; None: unknown, so no button counts as just pressed
 
@@ -76,13 +86,16 @@ class JoyReader:
         else:
             command = self._command(controls, now)
         self._stops, self._time = stops, now
-        self.silence, self.is_released = 0.0, False
+        self.silence, self.is_released, self.problem = 0.0, False, command.problem
+        if command.problem and now - self._warned > WARNING_PERIOD:
+            self._warned, command = now, replace(command, is_news=True)
         return command
 
     def release(self) -> JoyCommand:
         """Release all controls, as after a timeout; return zero velocity once if the robot was driven."""
         command = JoyCommand(velocity=self._last_velocity())
-        self._driving, self._held, self._stops = False, None, frozenset()
+        self._driving = self._may_drive = False
+        self._held, self._stops = None, frozenset()
         self.is_released = True
         return command
 
@@ -91,13 +104,17 @@ class JoyReader:
         largest = {name for name, chord in held.items() if not any(chord < other for other in held.values())}
         new = largest - self._held if self._held is not None else set()
         requests = tuple(Request(name) for name in self._joystick.requests if name in new)
-        driving = "deadman" in held
+        self._may_drive |= "deadman" not in held
+        driving, problem = self._may_drive and "deadman" in held, ""
+        if not self._may_drive:
+            button = "+".join(sorted(self._joystick.deadman))
+            problem = f"{button} is held since before the joystick could be used; let go of it, then press it to drive"
         pose = self._change_pose(largest, new, min(now - self._time, MAX_STEP)) if driving else None
         velocity = self._velocity(controls, held) if driving else self._last_velocity()
         if Request.RESET in requests:
             self._pose = dict.fromkeys(POSE, 0.0)  # as the controller does
         self._driving, self._held = driving, frozenset(held)
-        return JoyCommand(velocity, pose, requests, driving)
+        return JoyCommand(velocity, pose, requests, driving, problem)
 
     def _last_velocity(self) -> dict[str, float] | None:
         return dict.fromkeys(VELOCITY, 0.0) if self._driving else None
@@ -128,43 +145,60 @@ class JoyReader:
 
 
 class Joysticks:
-    """All joysticks, by the frame_id of their messages. Only the one with the deadman button held first drives.
+    """All joysticks, by frame_id and publisher. Only the one with the deadman button held first drives.
 
     layout: name of the layout for other frame_ids than those of the layouts. timeout: time [s] without a message after
     which a joystick counts as released. Raises ValueError for an unknown layout.
     """
 
     def __init__(self, remote: RemoteControl, layout: str, ranges: dict[str, CommandRange], timeout: float) -> None:
-        self._joystick, self._ranges, self._timeout = remote.joystick, ranges, timeout
+        self._remote, self._ranges, self._timeout = remote, ranges, timeout
         if layout not in remote.layouts:
             raise ValueError(f"there is no joystick layout {layout!r}; known are {', '.join(remote.layouts)}")
-        self._other = remote.layouts[layout]
-        self._layouts = {each.frame_id: each for each in remote.layouts.values() if each.frame_id}
-        self._readers: dict[str, JoyReader] = {}
-        self._driver: str | None = None
+        self._other = layout
+        self._by_frame = {each.frame_id: name for name, each in remote.layouts.items() if each.frame_id}
+        self._readers: dict[Key, JoyReader] = {}
+        self._driver: Key | None = None
+
+    def layout(self, frame_id: str) -> str:
+        """Return the name of the layout of messages with this frame_id."""
+        return self._by_frame.get(frame_id, self._other)
 
     def take(
-        self, frame_id: str, axes: Sequence[float], buttons: Sequence[int], now: float, problem: str = ""
+        self, key: Key, axes: Sequence[float], buttons: Sequence[int], now: float, problem: str = ""
     ) -> JoyCommand:
         """Read a message received at time `now` [s]; only the driver's command has a velocity or a pose."""
-        if frame_id not in self._readers:
-            layout = self._layouts.get(frame_id, self._other)
-            self._readers[frame_id] = JoyReader(self._joystick, layout, self._ranges)
-        return self._of_driver(frame_id, self._readers[frame_id].take(axes, buttons, now, problem))
+        name = self.layout(key[0])
+        if key not in self._readers:
+            if len(self._readers) >= MAX_JOYSTICKS:
+                del self._readers[
+                    max(self._readers.keys() - {self._driver}, key=lambda each: self._readers[each].silence)
+                ]
+            self._readers[key] = JoyReader(self._remote.joystick, self._remote.layouts[name], self._ranges)
+        problem = self._remote.reason_to_doubt(name, axes, buttons) or problem
+        return self._of_driver(key, self._readers[key].take(axes, buttons, now, problem))
 
     def release_silent(self, elapsed: float) -> list[tuple[str, JoyCommand]]:
         """Release joysticks that exceed the timeout after `elapsed` [s] more; return their frame_ids and commands."""
         released = []
-        for frame_id, reader in self._readers.items():
+        for key, reader in self._readers.items():
             reader.silence += elapsed
             if reader.silence > self._timeout and not reader.is_released:
-                released.append((frame_id, self._of_driver(frame_id, reader.release())))
+                released.append((key[0], self._of_driver(key, reader.release())))
         return released
 
-    def _of_driver(self, frame_id: str, command: JoyCommand) -> JoyCommand:
-        if self._driver not in (None, frame_id):
+    def status(self) -> tuple[str, str]:
+        """Return the problem of the joysticks in use, or of all if they are silent, or ""; and what they do."""
+        heard = {key: reader for key, reader in self._readers.items() if reader.silence <= self._timeout}
+        problem = "; ".join(f"{each.problem} (frame_id {key[0]!r})" for key, each in heard.items() if each.problem)
+        if self._readers and not heard:
+            problem = f"no joystick has sent a message for more than {self._timeout:g} s"
+        return problem, "driving" if self._driver else "ready" if heard else "waiting for a joystick"
+
+    def _of_driver(self, key: Key, command: JoyCommand) -> JoyCommand:
+        if self._driver not in (None, key):
             return replace(command, velocity=None, pose=None)
-        self._driver = frame_id if command.driving else None
+        self._driver = key if command.driving else None
         return command
 
 
@@ -174,37 +208,64 @@ class TeleopJoy(Node):
     def __init__(self) -> None:
         super().__init__("teleop_joy")
         chosen = declare_fixed_parameters(self, JoyParameters)
-        remote = load_remote_control(chosen.remote_file)
+        self._remote = remote = load_remote_control(chosen.remote_file)
         self._timeout = chosen.joy_timeout
         self._joysticks = Joysticks(remote, chosen.layout, load_robot(chosen.robot).commands, self._timeout)
-        self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
-        self._modes = ModeClient(self, chosen.controller, chosen.bridge, self.get_logger().info)
-        JOY.subscribe(self, self._take)
+        self._checks, self._held = chosen.check, set[str]()
         self._is_waiting = True
+        self._messages = IdentifiedMessages(self, JOY)
+        self._polled = time.monotonic()
+        steady_timer(self, POLL_PERIOD, self._receive)
         self.get_logger().info(
             f"waiting for a joystick on {self.resolve_topic_name(JOY.name)}: a robot's bridge publishes its remote, "
             "`ros2 run joy joy_node` (of a ROS distribution) any gamepad"
         )
-        self._checked = time.monotonic()
-        steady_timer(self, CHECK_PERIOD, self._check_timeout)
+        if chosen.check:
+            self.get_logger().info("check: nothing is commanded, not even an emergency stop; press each button in turn")
+            return
+        self._commands = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
+        self._modes = ModeClient(self, chosen.controller, chosen.bridge, self.get_logger().info)
+        self._health = HealthPublisher(self)
+        steady_timer(self, PERIOD, self._report)
 
     def release(self) -> None:
         """Release all joysticks: a driven robot gets zero velocity."""
         if any(command.velocity is not None for _, command in self._joysticks.release_silent(float("inf"))):
             self._commands.stop()
 
-    def _take(self, message: Joy) -> None:
+    def _receive(self) -> None:
+        self._release_silent()
+        for _ in range(JOY.requested.depth):
+            if (taken := self._messages.take()) is None:
+                return
+            content, _, sender = taken
+            if len(content) <= JOY.limit:
+                self._take(deserialize_message(content, Joy), sender)
+
+    def _take(self, message: Joy, sender: Hashable) -> None:
+        frame_id, problem = message.header.frame_id, self._reason_to_doubt(message)
+        layout = self._joysticks.layout(frame_id)
         if self._is_waiting:
             self._is_waiting = False
-            self.get_logger().info(f"connected to the joystick {message.header.frame_id!r}")
-        frame_id, problem = message.header.frame_id, self._reason_to_doubt(message)
-        command = self._joysticks.take(frame_id, message.axes, message.buttons, time.monotonic(), problem)
+            self.get_logger().info(f"connected to the joystick {frame_id!r}; its layout is {layout}")
+        if self._checks:
+            self._name_held(layout, message)
+            return
+        command = self._joysticks.take((frame_id, sender), message.axes, message.buttons, time.monotonic(), problem)
         self._publish(command)
-        if command.problem:
-            self.get_logger().warning(
-                f"{command.problem}; it counts as released (frame_id {frame_id!r})",
-                throttle_duration_sec=WARNING_PERIOD,
-            )
+        if command.is_news:
+            self.get_logger().warning(f"{command.problem}; it counts as released (frame_id {frame_id!r})")
+
+    def _name_held(self, layout: str, message: Joy) -> None:
+        before, self._held = self._held, self._remote.held(layout, message.axes, message.buttons)
+        for line in sorted(self._held - before):
+            self.get_logger().info(line)
+        if problem := self._remote.reason_to_doubt(layout, message.axes, message.buttons):
+            self.get_logger().warning(problem, throttle_duration_sec=WARNING_PERIOD)
+
+    def _report(self) -> None:
+        problem, state = self._joysticks.status()
+        self._health.publish(WARN if problem else OK, problem or state, {})
 
     def _reason_to_doubt(self, message: Joy) -> str:
         """Return why a message is not current, as one of a bag that is played back; "" for a current one.
@@ -224,10 +285,13 @@ class TeleopJoy(Node):
             f"{self._timeout:g} s; stop the playback of the bag, or synchronise the computers' clocks (chrony)"
         )
 
-    def _check_timeout(self) -> None:
-        """Release silent joysticks. Pauses of this process do not count: messages of that time are still unread."""
+    def _release_silent(self) -> None:
+        """Release silent joysticks, and all after a pause of this process, in which the robot has stopped. A shorter
+        pause does not count: messages of that time are still unread.
+        """
         now = time.monotonic()
-        elapsed, self._checked = min(now - self._checked, 2 * CHECK_PERIOD), now
+        elapsed, self._polled = now - self._polled, now
+        elapsed = elapsed if elapsed > self._timeout else min(elapsed, 2 * POLL_PERIOD)
         for frame_id, command in self._joysticks.release_silent(elapsed):
             self._publish(command)
             self.get_logger().warning(

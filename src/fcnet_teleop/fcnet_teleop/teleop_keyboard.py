@@ -24,6 +24,7 @@ NAME = "teleop_keyboard"
 SOURCE = "keyboard"
 PUBLISH_PERIOD = 0.1  # [s]
 LINGER = 1.0  # [s] for which zero velocity is still published
+PAUSE = 0.5  # [s] of this process, in which the robot has stopped
 FIELDS = {  # directions of increase and decrease, unit
     "vx": ("forward", "backward", "m/s"),
     "vy": ("left", "right", "m/s"),
@@ -78,6 +79,10 @@ class KeyboardCommand:
         self._clear(VELOCITY)
         return moved
 
+    def stops(self, keys: list[str]) -> list[str]:
+        """Return the keys that are an emergency stop."""
+        return [key for key in keys if self._meanings.get(key) == Request.EMERGENCY_STOP]
+
     def command(self, now: float) -> Command:
         """Return the command to publish at time `now` [s]."""
         if any(self.setpoint[field] for field in VELOCITY):
@@ -128,13 +133,21 @@ class TeleopKeyboard(Node):
         MODE.of(chosen.controller).subscribe(self, self._set_mode)
 
     def drive(self, keys: Callable[[float], list[str]], stop: Stop) -> None:
-        """Read keys and publish at 10 Hz until `stop` is set; then publish zero velocity if the robot is driven."""
+        """Read keys and publish at 10 Hz until `stop` is set; then publish zero velocity if the robot is driven.
+
+        After a pause of the process the velocity is zero, and of the keys of that time only an emergency stop counts.
+        """
         self._display.print(self._help)
-        due = time.monotonic()
         executor = GuardedExecutor(self)
+        due = time.monotonic()
         try:
             while not stop.is_set():
-                for key in keys(max(due - time.monotonic(), 0.0)):
+                pressed = keys(max(due - time.monotonic(), 0.0))
+                if (now := time.monotonic()) - due > PAUSE:
+                    self._display.print(f"paused for {now - due:.1f} s: no velocity; only a stop counts of its keys")
+                    self._command.release(now)
+                    pressed, due = self._command.stops(pressed), now
+                for key in pressed:
                     if request := self._command.press(key, time.monotonic()):
                         self._modes.request(request)
                 executor.spin_once(timeout_sec=0.0)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 
 KEY = re.compile("\x1b\\[[0-9;]*[A-Za-z~]|.", re.DOTALL)
 NAMES = {" ": "space", "\x1b": "escape", "\x1b[A": "up", "\x1b[B": "down", "\x1b[C": "right", "\x1b[D": "left"}
+BUFFER = 4096  # [bytes] that a terminal keeps
 PLAIN_PERIOD = 1.0  # [s] between two lines without a terminal
 LIVE_PERIOD = 0.1  # [s]
 CLEAR_LINE = "\r\x1b[2K"
@@ -33,7 +34,10 @@ def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
 
     def keys(timeout: float) -> list[str]:
         ready, _, _ = select.select([file], [], [], timeout)
-        pressed = KEY.findall(os.read(file, 64).decode(errors="ignore")) if ready else []
+        content = os.read(file, BUFFER) if ready else b""
+        if ready and not content:
+            raise OSError("the terminal was closed")
+        pressed = KEY.findall(content.decode(errors="ignore"))
         return [NAMES.get(key, key.lower()) for key in pressed]
 
     before = termios.tcgetattr(file)

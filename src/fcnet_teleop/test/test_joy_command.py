@@ -20,6 +20,7 @@ class Remote:
         remote = load_remote_control()
         self.reader = JoyReader(remote.joystick, remote.layouts["unitree"], ranges)
         self.now = 10.0
+        self.hold()  # a joystick that connects with the deadman button held drives nothing
 
     def hold(self, *buttons, lx=0.0, ly=0.0, rx=0.0, ry=0.0):
         self.now += PERIOD
@@ -70,6 +71,7 @@ def test_the_larger_chord_counts_also_while_its_buttons_are_let_go_one_by_one(re
     [("A", Request.STAND_UP), ("Y", Request.WALK), ("X", Request.LIE_DOWN), ("start", Request.RESET)],
 )
 def test_a_request_needs_the_deadman_too_and_counts_once(remote, button, request_):
+    remote.reader.release()
     assert remote.hold("L1", button).requests == ()  # held from the beginning
     assert remote.hold("L1", button).requests == ()
     remote.hold()
@@ -83,10 +85,12 @@ def test_a_request_needs_the_deadman_too_and_counts_once(remote, button, request
 
 @pytest.mark.parametrize("held", [[], ["L1"], ["L1", "A"], ["L2"], list(BUTTONS)])
 def test_the_emergency_stop_needs_no_other_button_and_counts_even_in_the_first_message(remote, held):
+    remote.reader.release()
     command = remote.hold(*held, "B", ly=1.0)
     assert command.requests == (Request.EMERGENCY_STOP,)
     assert not command.driving
     assert remote.hold(*held, "B").requests == ()
+    remote.hold()
     remote.hold("L1", ly=1.0)
     command = remote.hold(*held, "B", ly=1.0)
     assert (command.requests, command.velocity) == ((Request.EMERGENCY_STOP,), STANDSTILL)
@@ -94,7 +98,7 @@ def test_the_emergency_stop_needs_no_other_button_and_counts_even_in_the_first_m
 
 
 @pytest.mark.parametrize(
-    ("axes", "buttons"), [([], []), ([0.0] * 4, [1] * 8 + [0] * 8), ([math.nan] * 5, [0, 1] + [0] * 14)]
+    ("axes", "buttons"), [([0.0, 32767.0, 0.0, 0.0, 0.0], [0, 1] + [0] * 14), ([math.nan] * 5, [0, 1] + [0] * 14)]
 )
 def test_a_message_that_cannot_be_right_is_reported_and_counts_as_released_but_for_an_emergency_stop(
     remote, axes, buttons
@@ -115,7 +119,10 @@ def test_a_silent_joystick_stops_the_robot_once_and_a_button_still_held_afterwar
     remote.hold("L1", ly=1.0)
     assert remote.reader.release().velocity == STANDSTILL
     assert remote.reader.release().velocity is None
-    assert remote.hold("L1", "A").requests == ()
+    reconnected = remote.hold("L1", "A", ly=1.0)
+    assert (reconnected.requests, reconnected.velocity, bool(reconnected.problem)) == ((), None, True)
+    remote.hold(ly=1.0)
+    assert remote.hold("L1", ly=1.0).velocity["vx"] > 0.5  # pressed again
     assert remote.hold("L1", "B").requests == (Request.EMERGENCY_STOP,)
 
 
@@ -141,20 +148,22 @@ def test_the_pose_can_be_taken_back(remote, way):
 
 
 class TwoJoysticks:
-    """Unitree's remote and an Xbox pad, both publishing on one topic."""
+    """Unitree's remote and an Xbox pad, both publishing on one topic, and a second pad of the same frame_id."""
 
     def __init__(self, ranges):
         self.joysticks = Joysticks(load_remote_control(), "xbox", ranges, timeout=0.5)
         self.now = 10.0
+        self.unitree()
+        self.pad()
 
     def unitree(self, *buttons, ly=0.0):
         axes, pressed = [0.0, ly, 0.0, 0.0, 0.0], [name in buttons for name in BUTTONS]
-        return self.joysticks.take(UNITREE, axes, pressed, self.now)
+        return self.joysticks.take((UNITREE, "bridge"), axes, pressed, self.now)
 
-    def pad(self, *buttons, ly=0.0):
+    def pad(self, *buttons, ly=0.0, sender="one", more=3, axes=8):
         names = ["A", "B", "X", "Y", "L1", "R1", "select", "start"]
-        axes = [0.0, ly, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0]
-        return self.joysticks.take(PAD, axes, [name in buttons for name in names], self.now)
+        values, pressed = [0.0, ly, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0], [name in buttons for name in names] + [0] * 10
+        return self.joysticks.take((PAD, sender), values[:axes], pressed[: 8 + more], self.now)
 
 
 @pytest.fixture
@@ -173,6 +182,16 @@ def test_who_holds_the_deadman_first_drives_until_it_is_released_and_each_can_st
         assert stop("L1", "B").requests == (Request.EMERGENCY_STOP,)
 
 
+def test_pads_of_two_drivers_with_one_frame_id_are_told_apart(pair):
+    for _ in range(3):
+        assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+        assert pair.pad(sender="two").velocity is None  # nobody touches it
+    assert pair.pad("B", sender="two").requests == (Request.EMERGENCY_STOP,)
+    for number in range(100):
+        pair.pad(sender=number)
+    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+
+
 def test_a_joystick_that_falls_silent_is_released_once_until_it_publishes_again_and_the_other_may_drive(pair):
     pair.pad("L1", ly=1.0)
     assert pair.joysticks.release_silent(0.4) == []
@@ -183,8 +202,27 @@ def test_a_joystick_that_falls_silent_is_released_once_until_it_publishes_again_
     assert pair.joysticks.release_silent(0.2) == []
     assert pair.unitree("L1", ly=1.0).velocity["vx"] > 0.5
     assert [name for name, _ in pair.joysticks.release_silent(0.6)] == [UNITREE]
-    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5  # it publishes again
+    assert pair.joysticks.status()[0]
+    assert pair.pad("L1", ly=1.0).velocity is None  # it publishes again, and the button is still held
+    pair.pad()
+    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
+    assert pair.joysticks.status() == ("", "driving")
     assert [name for name, _ in pair.joysticks.release_silent(0.6)] == [PAD]
+
+
+@pytest.mark.parametrize(("more", "axes"), [(0, 8), (2, 8), (5, 8), (3, 7), (5, 6), (9, 6), (3, 9), (-8, 0)])
+def test_a_message_with_other_numbers_than_the_layouts_commands_nothing_but_a_stop(pair, more, axes):
+    pair.pad("L1", ly=1.0)
+    other = pair.pad("L1", "A", ly=1.0, more=more, axes=axes)  # in the middle of a drive
+    assert (other.velocity, other.pose, other.requests) == (STANDSTILL, None, ())
+    found = f"{axes} axes and {8 + more} buttons"
+    assert other.is_news
+    for sentence in (other.problem, pair.joysticks.status()[0]):
+        assert found in sentence and "layout xbox has 8 axes and 11 or 12 buttons" in sentence
+    assert ("layout:=ps," in other.problem) == ((more, axes) == (5, 8))
+    assert pair.pad("L1", ly=1.0).velocity is None
+    if more > -8:
+        assert pair.pad("B", more=more, axes=axes).requests == (Request.EMERGENCY_STOP,)
 
 
 def test_an_unknown_layout_is_one_sentence_with_the_known_ones(robot):

@@ -6,6 +6,7 @@ import copy
 import functools
 import math
 import operator
+import re
 from typing import Any
 
 import pytest
@@ -43,20 +44,63 @@ def test_the_shipped_file_ranks_people_above_programs_and_every_stop_is_on_unitr
     assert all(chord <= set(BUTTONS) for chord in remote.joystick.emergency_stop)
 
 
-def test_a_message_of_a_layout_gives_the_same_names_for_every_device() -> None:
-    layouts = load_remote_control().layouts
-    left_and_forward = {
-        "unitree": ([-1.0, 1.0, -1.0, 0.0, 0.0], {8: 1, 12: 1}),
-        "xbox": ([1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0], {0: 1}),
-        "ps": ([1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0], {0: 1}),
-        "gamepad": ([1.0, 1.0, 1.0, 0.0, 0.0, 0.0], {0: 1, 11: 1}),
-    }
-    assert set(left_and_forward) == set(layouts)
-    for name, (axes, pressed) in left_and_forward.items():
-        controls = layouts[name].read(axes, [pressed.get(index, 0) for index in range(16)])
-        assert {axis: controls.axes[axis] for axis in ("lx", "ly", "rx")} == {"lx": -1.0, "ly": 1.0, "rx": -1.0}, name
-        assert controls.pressed == {"A", "up"}, name
-        assert not controls.problem
+# Messages of devices with the cross (A), the left shoulder (L1) and "up" pressed, the left stick forward and to the
+# left, the right one to the left: indices of buttons, and axes. From SDL_gamecontrollerdb.h and joy's README.
+DEVICES = {
+    "unitree": (16, {8, 1, 12}, [-1.0, 1.0, -1.0, 0.0, 0.0]),
+    "xbox": (11, {0, 4}, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0]),
+    "xbox with a share button": (12, {0, 4}, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0]),
+    "xbox whose triggers have not been moved": (11, {0, 4}, [1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]),
+    "ps": (13, {0, 4}, [1.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0]),
+    "f710": (12, {1, 4}, [1.0, 1.0, 1.0, 0.0, 0.0, 1.0]),
+    "switch_pro": (14, {0, 5}, [1.0, 1.0, 1.0, 0.0, 0.0, 1.0]),
+    "gamepad": (21, {0, 9, 11}, [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]),
+    "gamepad, DualShock 4 read by SDL": (16, {0, 9, 11}, [1.0, 1.0, 1.0, 0.0, 1.0, 1.0]),
+    "gamepad, DualSense read by SDL": (17, {0, 9, 11}, [1.0, 1.0, 1.0, 0.0, 0.0, 0.0]),
+}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_message_of_a_layout_gives_the_same_names_for_every_device(device) -> None:
+    remote, name = load_remote_control(), device.replace(",", " ").split()[0]
+    count, pressed, axes = DEVICES[device]
+    buttons = [int(index in pressed) for index in range(count)]
+    controls = remote.layouts[name].read(axes, buttons)
+    assert {axis: controls.axes[axis] for axis in ("lx", "ly", "rx")} == {"lx": -1.0, "ly": 1.0, "rx": -1.0}
+    assert controls.pressed == {"A", "L1", "up"}
+    assert not (controls.problem or remote.reason_to_doubt(name, axes, buttons))
+    for wrong in (axes[1:], [*axes, 0.0]):
+        assert remote.reason_to_doubt(name, wrong, buttons)
+    assert all(remote.reason_to_doubt(other, axes, buttons) for other in remote.layouts if other != name)
+
+
+def test_a_pad_without_a_cross_of_buttons_drives_and_changes_no_pose() -> None:
+    remote = load_remote_control()
+    buttons = [int(index in (0, 4)) for index in range(13)]
+    assert not remote.reason_to_doubt("ps_no_dpad", [0.0] * 6, buttons)
+    assert remote.layouts["ps_no_dpad"].read([0.0] * 6, buttons).pressed == {"A", "L1"}
+
+
+@pytest.mark.parametrize("name", load_remote_control().layouts)
+def test_the_check_names_every_button_and_axis_of_a_layout_with_its_functions(name) -> None:
+    remote = load_remote_control()
+    layout, named = remote.layouts[name], set()
+    still = [0.0] * len(layout.axes), [0] * len(layout.buttons)
+    assert remote.held(name, *still) == set()
+    for values in still:
+        for index in range(len(values)):
+            for value in (1, -1) if values is still[0] else (1,):
+                values[index] = value
+                for line in remote.held(name, *still):
+                    place, control, functions = re.fullmatch(r"(\w+ \d+) is (\w+)[ +\-\d]*: (.+)", line).groups()
+                    assert place == f"{'axis' if values is still[0] else 'button'} {index}"
+                    named.add(control)
+                    assert any(control in chord for _, chord in remote.joystick.meanings) == (
+                        functions != "no function" and control not in ("lx", "ly", "rx")
+                    )
+            values[index] = 0
+    assert named >= {"L1", "B", "A", "X", "Y", "lx", "ly", "rx", "R1", "R2", "L2", "start", "select"}
+    assert remote.held(name, still[0], [0] * 40 + [1]) == {"button 40 is unused: no function"}
 
 
 def test_a_trigger_is_a_button_also_where_it_rests_at_one() -> None:
@@ -100,6 +144,8 @@ MISSING = object()
         ("layouts.ps.axes", ["lx", "lx"], "lx twice"),
         ("layouts.xbox.buttons", ["A", "A"], "A twice"),
         ("layouts.xbox.pressed.L2", "rz", "layouts[...].pressed"),
+        ("layouts.xbox.more_buttons", [-1], "layouts[...].more_buttons"),
+        ("layouts.xbox.more_buttons", [], "layouts[...].more_buttons"),
         ("layouts.gamepad.frame_id", "unitree_remote", "unitree_remote twice"),
         ("sources", [], "sources"),
         ("sources.1.name", "joystick", "joystick twice"),

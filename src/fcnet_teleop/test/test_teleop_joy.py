@@ -5,6 +5,7 @@ import threading
 import time
 
 import pytest
+from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose, Twist
 from rclpy.duration import Duration
 from ros_harness import wait_until
@@ -37,8 +38,11 @@ class Remote:
                 self.send(*self.state)
 
     def send(self, held, axes):
-        message = Joy(axes=axes, buttons=[int(name in held) for name in BUTTONS])
-        message.header.frame_id = "unitree_remote"
+        self.publish("unitree_remote", axes, [int(name in held) for name in BUTTONS])
+
+    def publish(self, frame_id, axes, buttons):
+        message = Joy(axes=axes, buttons=buttons)
+        message.header.frame_id = frame_id
         if self.age is not None:
             message.header.stamp = (self.clock.now() - Duration(seconds=self.age)).to_msg()
         self._publisher.publish(message)
@@ -70,6 +74,10 @@ def remote(client, module_services):
 def teleop(start, remote):
     program = start(TELEOP, bridge="aliengo_bridge")
     program.until_printed("waiting for a joystick on /joy")
+    remote.hold("L1", ly=1.0)
+    program.until_printed("L1 is held since before")
+    remote.hold()
+    time.sleep(5 * PERIOD)
     remote.hold_ready("L1")
     return program
 
@@ -130,6 +138,54 @@ def test_what_is_not_of_now_drives_nothing_and_still_stops(released, teleop, req
     wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
 
 
+def test_messages_of_another_pad_command_nothing_and_diagnostics_name_counts_and_layouts(
+    released, teleop, requests, client
+):
+    """A DualShock 4, whose L1 and R2 held together would be a reset of an Xbox pad."""
+    statuses = []
+    subscription = client.node.create_subscription(
+        DiagnosticArray, "/diagnostics", lambda m: statuses.extend(m.status), 10
+    )
+
+    def has_status(level, *words):
+        released.publish("joy", [0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0], [int(i in (4, 7)) for i in range(13)])
+        return any(one.level == level and all(word in one.message for word in words) for one in statuses)
+
+    wait_until(lambda: has_status(DiagnosticStatus.WARN, "13 buttons", "11 or 12 buttons", "layout:=ps,"), "a warning")
+    teleop.until_printed("layout:=ps,")
+    assert requests == released.velocities == released.poses == []
+    released.publish("joy", [0.0] * 8, [int(i == 1) for i in range(13)])
+    wait_until(lambda: "controller/emergency_stop" in requests, "the emergency stop")
+    wait_until(lambda: statuses[-1].level == DiagnosticStatus.OK, "an end of the warning when the pad is silent")
+    client.node.destroy_subscription(subscription)
+
+
+def test_after_a_pause_of_the_process_nothing_that_is_held_moves_the_robot_again(released, teleop, requests):
+    released.hold_ready("L1", ly=1.0)
+    teleop.send(signal.SIGSTOP)
+    try:
+        released.hold("L1", "A", ly=1.0)
+        time.sleep(1.0)
+    finally:
+        teleop.send(signal.SIGCONT)
+    wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
+    released.velocities.clear()
+    teleop.until_printed("(?s)silent for 0.5 s.*silent for 0.5 s.*L1 is held since before")
+    time.sleep(0.3)
+    assert requests == released.velocities == []
+
+
+def test_the_check_names_what_is_pressed_and_commands_nothing(start, released, client):
+    assert client.node.count_publishers("joystick/cmd_vel") == 1
+    check = start(TELEOP, check=True)
+    check.until_printed("check: nothing is commanded")
+    released.hold("A", ly=1.0)
+    check.until_printed("button 8 is A: stand up")
+    check.until_printed("axis 1 is ly .1: vx")
+    assert client.node.count_publishers("joystick/cmd_vel") == 1
+    assert check.end() == 0
+
+
 @pytest.mark.parametrize(
     ("button", "wanted"),
     [("A", ["controller/stand_up"]), ("start", ["aliengo_bridge/reset", "controller/reset"])],
@@ -181,6 +237,6 @@ def test_a_signal_stops_a_driven_robot_and_ends_the_process_with_code_0(released
     output = teleop.output
     wait_until(lambda: released.velocities[-1].linear.x == 0.0, "a velocity of zero")
     assert "silent for 0.5 s" in output
-    assert "not a finite number" in output
+    assert "nan, not within -1 to 1" in output
     assert "done: controller/stand_up" in output
     assert "Traceback" not in output

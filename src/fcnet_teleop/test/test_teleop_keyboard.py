@@ -7,6 +7,7 @@ import subprocess
 import sys
 import termios
 import threading
+import time
 
 import pytest
 from geometry_msgs.msg import Pose, Twist
@@ -40,6 +41,21 @@ class Terminal:
 
     def press(self, keys):
         os.write(self._person, keys.encode())
+
+    def drive(self, velocities):
+        """Press a key until the robot is driven: after a stall of the machine keys do nothing."""
+
+        def is_driven():
+            self.press("w")
+            time.sleep(0.3)
+            return velocities and velocities[-1].linear.x > 0.09
+
+        wait_until(lambda: "Ctrl-C" in self.screen, "the help")
+        wait_until(is_driven, "the velocity")
+
+    def hang_up(self):
+        os.close(self._person)
+        self._person = os.open(os.devnull, os.O_RDWR)  # closed by `close`
 
     def settings(self):
         return termios.tcgetattr(self._program)
@@ -98,6 +114,31 @@ def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal
     assert terminal.process.wait(TIMEOUT) == 0
     wait_until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero at the end")
     assert terminal.settings() == terminal.before
+
+
+def test_after_a_pause_of_the_process_the_robot_stays_and_old_keys_do_nothing_but_stop(terminal, client, services):
+    velocities = []
+    services.add("controller/walk", "controller/emergency_stop")
+    client.subscribe(Twist, "keyboard/cmd_vel", velocities.append, 10)
+    terminal.drive(velocities)
+    terminal.process.send_signal(signal.SIGSTOP)
+    time.sleep(1.0)
+    terminal.press("2" + 100 * "w" + "x")
+    velocities.clear()
+    terminal.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: "controller/emergency_stop" in services.requests, "the emergency stop")
+    wait_until(lambda: len(velocities) > 3, "zero velocities")
+    assert not any(one.linear.x for one in velocities)
+    assert "controller/walk" not in services.requests
+
+
+def test_a_terminal_that_is_closed_without_a_signal_stops_the_robot(terminal, client):
+    velocities = []
+    client.subscribe(Twist, "keyboard/cmd_vel", velocities.append, 10)
+    terminal.drive(velocities)
+    terminal.hang_up()
+    assert terminal.process.wait(TIMEOUT) != 0
+    wait_until(lambda: velocities[-1].linear.x == 0.0, "a velocity of zero at the end")
 
 
 def test_without_a_terminal_or_with_a_file_that_cannot_be_used_it_ends_with_code_2(domain, tmp_path):
