@@ -1,7 +1,5 @@
 """What holds for the tests of every package."""
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -1,7 +1,5 @@
 """What docker/ copies, mounts and runs exists in the workspace."""
 
-from __future__ import annotations
-
 import configparser
 import fnmatch
 import re

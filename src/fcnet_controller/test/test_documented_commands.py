@@ -1,7 +1,5 @@
 """README, docs/ and the model cards: every command, option, launch argument, link and file that they name exists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

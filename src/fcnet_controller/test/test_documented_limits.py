@@ -1,7 +1,5 @@
 """What docs/deployment.md and docs/inside.md say of trips, settings and times is what the code has."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

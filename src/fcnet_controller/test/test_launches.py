@@ -1,7 +1,5 @@
 """Launches: a page shows the robot, which does not need it; every program ends with its launch, however that ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

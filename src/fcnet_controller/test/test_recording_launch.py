@@ -1,7 +1,5 @@
 """The command line of `ros2 bag record` in a launch, and the notes in the bag."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """A controller in simulated time: one cycle for each control period of the states, whose targets have their stamp."""
 
-from __future__ import annotations
-
 import time
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The shipped policy, and bags of a made-up walk (made_bag.py), of which tests know what replay must find."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Bags become data of what the policy saw and sent, cut where that is not one motion."""
 
-from __future__ import annotations
-
 import shutil
 
 import numpy as np

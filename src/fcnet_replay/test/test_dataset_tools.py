@@ -1,7 +1,5 @@
 """Datasets are joined, divided, described and checked without loss, and whatever is broken is named with its place."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

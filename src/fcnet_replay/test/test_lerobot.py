@@ -1,7 +1,5 @@
 """Datasets in the layout of LeRobot hold every value, and steps, episodes and statistics as LeRobot counts them."""
 
-from __future__ import annotations
-
 import json
 import sys
 

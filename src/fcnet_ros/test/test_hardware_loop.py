@@ -1,7 +1,5 @@
 """The loop between a robot and its node: what it exchanges, leaves out, counts, and does at its end."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Processes end with the launch that has started them, however it ends."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

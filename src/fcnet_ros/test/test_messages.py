@@ -1,7 +1,5 @@
 """Messages of gains and of the ground: read as they were written, and refused with one sentence if they are invalid."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from builtin_interfaces.msg import Time

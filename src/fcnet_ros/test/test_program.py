@@ -1,7 +1,5 @@
 """How programs begin, find each other, wait for a recorder and end; most in a process of its own."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Messages read from and written as serialised bytes: the same as rclpy's, and within bounds."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Which targets are followed: validated by joints, stamp and sender; taken by DDS or from a local socket."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

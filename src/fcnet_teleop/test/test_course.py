@@ -1,7 +1,5 @@
 """The demo's courses, their score and its table."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

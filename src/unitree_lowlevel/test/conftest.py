@@ -1,7 +1,5 @@
 """The two robots, their states, and a driver with an ideal robot behind it."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -81,7 +79,7 @@ class Bench:
         """Send targets that arrived `age` [s] ago; why they are refused."""
         return self.driver.set_targets(np.array(targets), self.now - age, source)
 
-    def awake(self) -> Bench:
+    def awake(self):
         """Active, with a state, and ready for targets."""
         self.driver.activate()
         self.run(0.1)
@@ -89,7 +87,7 @@ class Bench:
         self.run(0.002)
         return self
 
-    def following(self) -> Bench:
+    def following(self):
         """At full stiffness, holding its pose."""
         self.awake().run(0.7, self.position)
         assert self.driver.mode is DriverMode.FOLLOWING, self.driver.warnings

@@ -1,7 +1,5 @@
 """The last step of a command: inside limits, slew, gains and torque, and finite whatever is asked."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

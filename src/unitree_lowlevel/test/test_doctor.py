@@ -1,7 +1,5 @@
 """The doctor distinguishes a healthy robot from every kind of faulty one, and moves none."""
 
-from __future__ import annotations
-
 import sys
 import threading
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Each check passes a healthy robot and names its finding beyond its threshold."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 from pathlib import Path

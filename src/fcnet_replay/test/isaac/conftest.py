@@ -1,7 +1,5 @@
 """A made-up rollout in Isaac Gym's order of joints, and the script that writes such rollouts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import rollout_writer as script

@@ -1,7 +1,5 @@
 """Recordings of other simulators: .rollout files, npz and pt hold what was recorded, and damage is reported."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

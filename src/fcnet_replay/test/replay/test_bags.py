@@ -1,7 +1,5 @@
 """Bags of every kind that rosbag2 writes are read alike, and columns hold what the messages hold."""
 
-from __future__ import annotations
-
 import shutil
 import struct
 

@@ -1,7 +1,5 @@
 """Foreign bags: a topic map gives topics, types, joint names and orders; ROS 1 bags hold the same run."""
 
-from __future__ import annotations
-
 import bz2
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Whatever a bag holds: a sentence or a partial report, never a traceback, a hang or a full memory."""
 
-from __future__ import annotations
-
 import json
 import resource
 import shutil

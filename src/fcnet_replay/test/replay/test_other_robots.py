@@ -1,7 +1,5 @@
 """Robots of other joints than a quadruped of 12, and policies of other rates than 50 Hz: bags, reports, data sets."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

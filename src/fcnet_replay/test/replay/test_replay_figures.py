@@ -1,7 +1,5 @@
 """The figures of bags with faults of known size are that size."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

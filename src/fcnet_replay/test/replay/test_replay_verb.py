@@ -1,7 +1,5 @@
 """fcnet replay: what a person sees, what a machine reads, one page that stands alone, and the example bag."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

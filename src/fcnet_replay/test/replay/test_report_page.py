@@ -1,7 +1,5 @@
 """The report: its words, its size, and its use in a real browser: playback, zoom, print, accessibility."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
 from pathlib import Path

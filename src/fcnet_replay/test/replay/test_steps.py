@@ -1,7 +1,5 @@
 """Steps and setpoints of a bag: inferred, missing, and decided between sources as by the controller."""
 
-from __future__ import annotations
-
 import json
 from copy import deepcopy
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Bags whose times are damaged give the data of the whole bag, or less, or none, and the damage is reported."""
 
-from __future__ import annotations
-
 import random
 import struct
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a recording does not measure is unknown in figures, verdict, page and data, and a limit on it fails."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

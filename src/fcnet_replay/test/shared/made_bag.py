@@ -1,7 +1,5 @@
 """Bags of a made-up walk, with faults of known size: with which replay is tested, damaged and timed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fixtures of tests with ROS nodes; a conftest.py imports those that its tests use."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

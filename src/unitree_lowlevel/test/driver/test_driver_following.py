@@ -1,7 +1,5 @@
 """When motors follow targets, of whom, with which gains, and how long after the last ones."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

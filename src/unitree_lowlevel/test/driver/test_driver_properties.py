@@ -1,7 +1,5 @@
 """Whatever comes in, no command leaves that is not finite, within limits, slow enough and soft enough."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 from dataclasses import replace

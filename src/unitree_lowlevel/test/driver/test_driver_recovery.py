@@ -1,7 +1,5 @@
 """A robot that has fallen turns over where that is allowed and requested, for a bounded time."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from low_level_samples import ON_ITS_BACK, STOP_PRESSED

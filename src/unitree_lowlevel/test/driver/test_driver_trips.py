@@ -1,7 +1,5 @@
 """What makes the driver let go of the motors, what only warns, and what passes; and how a reset ends a trip."""
 
-from __future__ import annotations
-
 import logging
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The fake board over a real socket: what it answers, what it does to its joints, and each of its faults."""
 
-from __future__ import annotations
-
 import select
 import socket
 import time

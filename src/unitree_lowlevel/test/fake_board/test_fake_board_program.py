@@ -1,7 +1,5 @@
 """The program of the fake board as a user runs it."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket
@@ -35,7 +33,7 @@ class Typing:
                 return found
         raise AssertionError(f"it ended without saying {pattern}")
 
-    def __enter__(self) -> Typing:
+    def __enter__(self):
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -1,7 +1,5 @@
 """Faults as they are typed, and one direction of an unreliable line, in a time of its own."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Twelve joints that weigh nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Commands and states of a motor board for the tests of several modules."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
