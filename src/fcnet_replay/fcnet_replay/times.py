@@ -20,6 +20,7 @@ from fcnet_replay.bags.contents import Kind, Problem
 PAUSE = 1.0  # [s] without any message: a clock was set, or nothing was recorded
 BACK = 0.02  # [s] by which a clock that was not set may go back
 SEAM = 0.12  # [s] longer than a state is usable, and than the gaps that end an episode
+STEP = 0.04  # [s] of a clock of stamps
 GAP = 0.1  # [s] longer intervals of stamps may be steps of their clock
 LONG = 25  # messages; if fewer have times apart from those around them, these times are damaged
 APART = 0.5  # [s] from the stamps around it, for a damaged stamp
@@ -146,26 +147,23 @@ def _steps(time: Array, order: Rows, spans: _Spans, states: Arrays, problems: li
     """Return how far the clock is ahead in each long span [s]. Its steps are seen in all messages and in the joint
     states, which come first.
     """
-    ahead, last, end = [0.0], -1, np.nan
+    ahead, total, last, end = [], 0.0, -1, np.nan
     for first, after in zip(spans.begin[spans.long], spans.end[spans.long], strict=True):
         rows = order[first:after][order[first:after] < len(states["received"])]
         if len(rows):
             jump, passed = (float(states[name][rows[0]] - states[name][last]) for name in ("received", "stamp"))
-            ahead.append(ahead[-1])
             if last >= 0 and not -BACK <= jump <= PAUSE and not -BACK <= time[first] - end <= PAUSE:
                 known = 0.0 < passed <= PAUSE
-                ahead[-1] += jump - (passed if known else SEAM)
-                why = (
-                    "stamps give the times" if known else "so were the stamps, and data before and after are separated"
+                total += jump - (passed if known else SEAM)
+                what = _set(jump, time[first] - total - time[spans.begin[spans.long][0]])
+                how = (
+                    "stamps give the times" if known else "or nothing was recorded: data before and after are separate"
                 )
-                what = _set(jump, time[first] - ahead[-1] - time[spans.begin[spans.long][0]])
-                either = " or nothing was recorded" if jump > 0 and not known else ""
-                problems.append(Problem("clock", f"The clock of reception was {what}{either}; {why}"))
+                problems.append(Problem("clock", f"The clock of reception was {what}; {how}"))
             last = int(rows[-1])
-        else:
-            ahead.append(ahead[-1])
+        ahead.append(total)
         end = time[after - 1]
-    return np.array(ahead[1:])
+    return np.array(ahead)
 
 
 def _set(jump: float, when: float) -> str:
@@ -236,13 +234,11 @@ class _RobotClock:
 
     def _ahead_of(self, topic: str, received: Array, stamp: Array) -> Array:
         """Return how far the topic's clock is ahead of this one at its messages (N,) [s]; NaN for damaged stamps."""
-        difference = stamp - (self.at(received) if len(self._stamp) else received)
-        passed = np.diff(stamp)
-        spans = _Spans((np.abs(np.diff(difference)) > 2 * BACK) & ((passed < -BACK) | (passed > GAP)))
-        first = int(spans.begin[spans.long][0])
-        level, last = 0.0, float(np.median(difference[first : first + LONG]))
-        if len(self._stamp):
-            level = float(np.median(difference[first : spans.end[spans.long][0]]))
+        own, difference, passed = not len(self._stamp), stamp - self.at(received), np.diff(stamp)
+        spans = _Spans((np.abs(np.diff(difference)) > STEP) & ((passed < -BACK) | (passed > GAP)))
+        first, end = int(spans.begin[spans.long][0]), int(spans.end[spans.long][0])
+        last = float(np.median(difference[first : first + LONG]))
+        level = 0.0 if own else float(np.median(difference[first:end]))
         if abs(level) > OFFSET:
             where = f"{abs(level):.2g} s {'ahead of' if level > 0 else 'behind'} those of {JOINT_STATES.name}"
             self._note("clock", topic, f"are {where} at the same reception; the difference was removed")
@@ -250,8 +246,8 @@ class _RobotClock:
         ahead = np.full(len(stamp), np.nan)
         for begin, end, long in zip(spans.begin, spans.end, spans.long, strict=True):
             jump = float(np.median(difference[begin:end][:LONG])) - last
-            if long and abs(jump) > OFFSET:
-                level, when = level + jump, received[begin] - (self._received[0] if len(self._stamp) else received[0])
+            if long and abs(jump) > STEP:
+                level, when = level + jump, received[begin] - (received[0] if own else self._received[0])
                 self._note("clock", topic, f"were {_set(jump, when)}; the step was removed")
             if long:
                 last = float(np.median(difference[begin:end][-LONG:]))
@@ -269,9 +265,8 @@ class _RobotClock:
         drift = 1.5 * float(np.median(rest[-third:]) - np.median(rest[:third]))
         if abs(drift) > OFFSET:
             against = "their times of reception" if own else f"those of {JOINT_STATES.name}"
-            self._note(
-                "clock_drift" if own else "clock_unknown", topic, f"drift against {against}, by {drift:.2g} s in all"
-            )
+            kind: Kind = "clock_drift" if own else "clock_unknown"
+            self._note(kind, topic, f"drift against {against}, by {drift:.2g} s in all")
         elif not own and self._ahead[topic].any() and np.ptp(np.percentile(rest, (10, 90))) > OFFSET:
             self._note("clock_unknown", topic, "are received too irregularly to find how far their clock is ahead")
 
