@@ -98,7 +98,8 @@ def _once(arrays: Arrays) -> Arrays:
     key = arrays["step"][:, 0] if "step" in arrays else arrays.get("stamp", arrays["received"])
     key = np.where(np.isnan(key), arrays["received"], key)
     order = np.argsort(key, kind="stable")
-    pairs = np.flatnonzero(np.diff(key[order]) == 0)
+    received = arrays["received"][order]  # a run that was recorded again has the same stamps at other times
+    pairs = np.flatnonzero((np.diff(key[order]) == 0) & (np.abs(np.diff(received)) <= PAUSE))
     one, other = order[pairs], order[pairs + 1]
     for name in arrays.keys() - {"received", "place"}:
         values = arrays[name].reshape(len(key), -1)
