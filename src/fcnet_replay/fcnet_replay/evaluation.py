@@ -119,8 +119,7 @@ def parse_threshold(text: str) -> tuple[str, float]:
 
 
 def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str, float]]) -> list[str]:
-    """Return a sentence for each exceeded threshold. A figure without a value fails its threshold, as does one that
-    leaves out values which were not measured.
+    """Return a sentence for each exceeded threshold. A figure that is unknown, also in part, fails its threshold.
 
     Metrics of policy A may omit `policies.A.`. Raises ReplayError for an unknown metric.
     """

@@ -140,6 +140,8 @@ def command_tracking(commanded: Array, measured: Array | None) -> dict[str, Any]
     for axis, error in zip(AXES, (measured - commanded).T, strict=True):
         known = error[np.isfinite(error)]
         tracking[axis] = {"rmse": root_mean_square(known), "mean": float(known.mean()) if len(known) else None}
+        if known.size < error.size:
+            tracking[axis][UNKNOWN] = 1.0 - known.size / error.size
     return tracking
 
 

@@ -51,7 +51,6 @@ TICK = 0.005  # [s] between two looks at what is due
 LONGEST_TICK = 0.05  # [s] of playing at a time; a busy computer plays the rest later
 CLOCK_PERIOD = 0.025  # [s] between two messages on /clock
 STREAMED = QoSProfile(depth=50_000)  # messages that are kept for a slow listener
-MOST_PROBLEMS = 8  # of a bag, in the log
 LAST_MESSAGES = Duration(seconds=10)  # for the last ones to be received
 
 
@@ -124,7 +123,7 @@ class ReplayNode(Node):
         self.result = ReplayResult.of(self._replay, model.fingerprint == notes.model_fingerprint)
         which = "recorded" if self.result.same_policy else "other"
         self.get_logger().info(f"{which} policy {path} over {bag.path}")
-        for problem in bag.run.problems[:MOST_PROBLEMS]:
+        for problem in bag.run.problems:
             self.get_logger().warning(problem.sentence)
         if self._replay.basis == "alone":
             self.get_logger().warning("the bag holds no steps of a policy: it walks at its own pace instead")

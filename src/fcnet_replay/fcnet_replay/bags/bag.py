@@ -124,10 +124,9 @@ def _others(folder: Path) -> str:
     """Return the bags in a folder's folders, or what a file of it is; empty without either."""
     inside = sorted(folder.iterdir())
     bags = [each.name for each in inside if each.is_dir() and any(is_bag_file(file) for file in each.iterdir())]
-    if bags:
-        return f"; it holds the bags {', '.join(bags[:MANY])}: name one of them"
-    other = [what_it_is(file) for file in inside if file.is_file() and file.stat().st_size and file.suffix != ".yaml"]
-    return f"; {other[0]}" if other else ""
+    found = [f"it holds the bags {', '.join(bags[:MANY])}: name one of them"] if bags else []
+    found += [what_it_is(file) for file in inside if file.is_file() and file.suffix != ".yaml"]
+    return "".join(f"; {what}" for what in [*filter(None, found)][:1])
 
 
 def _described(folder: Path) -> Bag:

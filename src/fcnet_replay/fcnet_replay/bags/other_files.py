@@ -11,7 +11,6 @@ ZSTD_SUFFIXES = (".zstd", ".zst")
 PACKED = {"gzip": b"\x1f\x8b", "bzip2": b"BZh", "xz": b"\xfd7zXZ\0", "lz4": b"\x04\x22\x4d\x18", "zstd": ZSTD}
 ZIP, TAR, HDF5 = b"PK\x03\x04", b"ustar", b"\x89HDF"
 AT_TAR, HEAD = 257, 512  # [bytes] the place of TAR in an archive, and how many are read
-ROLLOUTS = (".rollout", ".npz", ".pt")  # zip packs two of them
 
 
 def is_bag_file(path: Path) -> bool:
@@ -29,16 +28,15 @@ def what_it_is(path: Path) -> str:
     with path.open("rb") as file:
         head = file.read(HEAD)
     for suffix, begin in BAGS.items():
-        if head.startswith(begin):
-            rename = f"{path} is a bag file of the kind {suffix[1:]}: rename it to {path.name}{suffix}"
-            return "" if path.suffix == suffix else rename
+        if head.startswith(begin) and path.suffix != suffix:
+            return f"{path} is a bag file of the kind {suffix[1:]}: rename it to {path.name}{suffix}"
     packed, plain = quote(str(path)), quote(str(path.with_suffix("")))
-    if path.suffix in ROLLOUTS:
+    if path.suffix in (".rollout", ".npz", ".pt"):  # zip packs two of them
         play = f"ros2 launch fcnet_controller isaac_playback.launch.py recording:={packed}"
         return f"{path} is no bag but a recording of a simulator: {play}"
     how = {name: f"{name} -dc {packed} > {plain}" for name, begin in PACKED.items() if head.startswith(begin)}
     how |= {"zip": f"python3 -m zipfile -e {packed} {plain}"} if head.startswith(ZIP) else {}
-    if head[AT_TAR:].startswith(TAR) or path.suffix == ".tgz" or ".tar" in path.suffixes:
+    if head[AT_TAR:].startswith(TAR) or (how and {".tgz", ".tar"} & {*path.suffixes}):
         how = {"tar": f"tar -xf {packed}"}
     for packer, command in how.items():
         return f"{path} is packed with {packer}: unpack it ({command}), then give the bag in it"

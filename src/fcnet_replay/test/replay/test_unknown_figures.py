@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from made_bag import IMU, JOINTS, MODE, ODOM, TARGETS, codes, stood_before
+from made_bag import IMU, JOINTS, MODE, ODOM, TARGETS, codes, stood_before, without
 
 from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
@@ -125,6 +125,12 @@ def test_torques_of_a_part_fail_their_limit(write_bag) -> None:
     assert broken_thresholds(figures, [("motion.torque_of_limit.FR_hip_joint.max", 1.0)])
 
 
+def test_an_odometry_of_a_part_fails_limits_on_tracking(write_bag) -> None:
+    bag = write_bag(seconds=2.0, edit=without(1.0, 9.0, ODOM))
+    figures = evaluate_bag(bag, robot_name="aliengo").figures
+    assert broken_thresholds(figures, [("tracking.forward_m_s.rmse", 1.0)])
+
+
 def test_odometry_without_orientation_is_none(write_bag) -> None:
     edit = changed(ODOM, lambda odom: turned(0.0, 0.0, 0.0, 0.0)(odom.pose.pose))
     run = evaluate_bag(write_bag(seconds=1.0, edit=edit), robot_name="aliengo").run
@@ -133,7 +139,7 @@ def test_odometry_without_orientation_is_none(write_bag) -> None:
 
 
 @pytest.mark.parametrize(
-    ("without", "metric"),
+    ("topics", "metric"),
     [
         ((ODOM,), "tracking.forward_m_s.rmse"),
         ((MODE,), "modes_s.fault"),
@@ -145,8 +151,8 @@ def test_odometry_without_orientation_is_none(write_bag) -> None:
         (("controller/policy_step",), "timing.state_to_target_s.max"),
     ],
 )
-def test_a_limit_on_a_figure_whose_topic_is_missing_fails(write_bag, without, metric) -> None:
-    figures = evaluate_bag(write_bag(seconds=1.0, without=without), robot_name="aliengo").figures
+def test_a_limit_on_a_figure_whose_topic_is_missing_fails(write_bag, topics, metric) -> None:
+    figures = evaluate_bag(write_bag(seconds=1.0, without=topics), robot_name="aliengo").figures
     (sentence,) = broken_thresholds(figures, [(metric, 1e9)])
     assert sentence.startswith(f"{metric} is not known")
 
