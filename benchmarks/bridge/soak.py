@@ -52,7 +52,7 @@ def memory(launch: Process) -> dict[str, float]:
         name = next((part for part in NAMES if part in line), line.split("/")[-1][:40])
         count[name] += 1
         try:
-            text = Path(f"/proc/{process}/smaps_rollup").read_text()
+            text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
             size = next(int(row.split()[1]) for row in text.splitlines() if row.startswith("Pss:"))
         except (OSError, StopIteration):
             continue

@@ -5,5 +5,5 @@ from fcnet_ros import entry_point
 ROBOT = "aliengo"
 
 run_bridge = entry_point("unitree_bridge.hardware", ROBOT)
-run_fake_board = entry_point("unitree_lowlevel.fake_board.program", ROBOT)
-run_doctor = entry_point("unitree_lowlevel.doctor.program", ROBOT)
+run_fake_board = entry_point("unitree_lowlevel.fake_board.program", ROBOT, ros=False)
+run_doctor = entry_point("unitree_lowlevel.doctor.program", ROBOT, ros=False)

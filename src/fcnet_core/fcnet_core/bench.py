@@ -37,7 +37,7 @@ Call = Callable[[int], object]  # takes its number within the round
 
 def machine() -> dict[str, str]:
     """Return the processor and the versions of Python and of the LIBRARIES that are installed."""
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     facts = {"processor": f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"}
     facts["Python"] = platform.python_version()

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 
 from fcnet_core import __version__
 from fcnet_core.errors import FcnetError
+from fcnet_core.files import REMEDIES, expanded
+from fcnet_core.process import prepare_process, report_foreign_import
 
 VERB_GROUP = "fcnet.verbs"  # entry points: modules with SUMMARY, EPILOG, add_arguments(parser) and run(args)
+_OPTION = re.compile(r"(--[\w-]+=|-\w(?=~)|)(.*)", re.DOTALL)  # the part before a path, as in -o~/run
 USAGE_ERROR = 2
 INTERRUPTED = 130
 DESCRIPTION = "Train, evaluate and inspect walking policies, such as the Fourier Controller Network."
@@ -27,23 +32,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 success, 1 a verb's own failure, 2 wrong use or unusable input, 130 interrupted by Ctrl-C.
     """
+    prepare_process()
     try:
-        given = list(sys.argv[1:] if arguments is None else arguments)
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except KeyboardInterrupt:
+        return _fail("interrupted; what was already written is kept", INTERRUPTED)
+    except BrokenPipeError:  # the reader of the output, such as head, has exited
+        return 1
+    except FcnetError as error:
+        return _fail(str(error), USAGE_ERROR)
+    except ImportError as error:
+        return report_foreign_import(error)
+    except OSError as error:
+        place = error.filename or ("standard output cannot be written" if error.errno in REMEDIES else "")
+        return _fail(f"{place}: {error.strerror}" if place else str(error), USAGE_ERROR)
+
+
+def _run(given: list[str]) -> int:
+    try:
         parser = program(given[0] if given else "")
-        args = parser.parse_args(given)
+        args = parser.parse_args([_expanded(argument) for argument in given])
         if "run" not in args:
             parser.print_help()
             return USAGE_ERROR
         return args.run(args)
-    except KeyboardInterrupt:
-        return _fail("interrupted; what was already written is kept", INTERRUPTED)
-    except BrokenPipeError:  # the reader of the output, such as head, has exited
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except FcnetError as error:
-        return _fail(str(error), USAGE_ERROR)
-    except OSError as error:
-        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), USAGE_ERROR)
+    finally:
+        _flush()
+
+
+def _expanded(argument: str) -> str:
+    """Return an argument with the home folder in its path, which shells leave in `--out=~/run`."""
+    option, path = _OPTION.fullmatch(argument).groups()  # type: ignore[union-attr]  # matches every text
+    return option + expanded(path)
 
 
 def program(verb: str = "") -> argparse.ArgumentParser:
@@ -85,8 +105,18 @@ def program(verb: str = "") -> argparse.ArgumentParser:
     return parser
 
 
+def _flush() -> None:
+    """Write the waiting output while an error can be reported: at its end, Python would print a traceback."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again
+        raise
+
+
 def _fail(sentence: str, status: int) -> int:
-    print(f"fcnet: {sentence}", file=sys.stderr)
+    with suppress(OSError):  # nobody can read it
+        print(f"fcnet: {sentence}", file=sys.stderr)
     return status
 
 

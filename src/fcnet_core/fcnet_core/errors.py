@@ -10,6 +10,7 @@ FcnetError                        input, a setting or a request that cannot be u
 ├── SimulationError               a simulation cannot be set up, run or resumed
 ├── DemoFailedError               the robot did not finish the demo course
 ├── WireError                     a datagram does not match the vendor's format
+├── WriteError (OSError)          a file or folder cannot be written
 ├── TransportError (OSError)      a robot cannot be reached, or a port cannot be opened
 └── RobotInUseError               another program controls the robot
 
@@ -19,7 +20,8 @@ without a traceback and exit with status 2. All other exceptions are defects of 
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 WireFault = Literal["size", "generation", "head", "checksum", "level", "not_finite"]
 
@@ -74,6 +76,17 @@ class WireError(FcnetError):
     def __init__(self, kind: WireFault, sentence: str) -> None:
         super().__init__(sentence)
         self.kind: WireFault = kind
+
+
+class WriteError(FcnetError, OSError):
+    """A file or folder cannot be written. path: which one; reason: the operating system's, with the space left."""
+
+    def __init__(self, path: str | Path, reason: str, remedy: str, number: int | None) -> None:
+        super().__init__(f"{path} cannot be written: {reason}; {remedy}")
+        self.path, self.reason, self.remedy, self.errno = path, reason, remedy, number
+
+    def __reduce__(self) -> tuple[Any, ...]:  # of a worker process
+        return WriteError, (self.path, self.reason, self.remedy, self.errno)
 
 
 class TransportError(FcnetError, OSError):

@@ -1,7 +1,8 @@
-"""Strict YAML settings, with checks of size, encoding, types and ranges; atomic writes of files and folders."""
+"""Strict YAML settings, with checks of size, encoding, types and ranges; paths; atomic writes of files and folders."""
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import re
@@ -20,7 +21,7 @@ import msgspec
 import yaml
 from msgspec import Meta, inspect
 
-from fcnet_core.errors import FcnetError
+from fcnet_core.errors import FcnetError, WriteError
 
 SettingsT = TypeVar("SettingsT")
 # Ranges of numbers in settings, all finite; in SI units no sensible value is outside of them.
@@ -36,6 +37,10 @@ CONFIG = Path(__file__).parent / "config"  # the suite's own settings
 LARGEST_SETTINGS = 256 * 2**10  # [bytes] of one file; the suite's own have 4,000
 DEEPEST = 50  # levels of YAML; deep nesting overflows libyaml's stack
 MOST_ENTRIES = 100_000  # of YAML, after aliases are expanded
+FULL = (errno.ENOSPC, errno.EDQUOT)
+REMEDIES = dict.fromkeys(FULL, "make room, or choose another path") | {errno.EFBIG: "raise the limit, see `ulimit -f`"}
+SMALLEST = 4096  # [bytes] that must be free where a file is to be written
+HOME = re.compile(r"^\$(HOME|\{HOME\})(?=/|$)")
 _MESSAGE = re.compile(r"(?P<what>.*?)( - at (`key` in )?`\$\.?(?P<place>.*)`)?", re.DOTALL)  # of msgspec
 
 
@@ -153,32 +158,70 @@ def check_readable(path: str | Path) -> None:
         raise FcnetError(f"{path} cannot be read: {error.strerror}; give the path of a file") from error
 
 
+def expanded(text: str) -> str:
+    """Return a path, or any other text, with a leading `~`, `~user` or `$HOME` replaced by that home folder.
+
+    Raises FcnetError if there is none, instead of making a folder called `~`.
+    """
+    text = HOME.sub("~", text)
+    try:
+        return str(Path(text).expanduser()) if text.startswith("~") else text
+    except RuntimeError as error:
+        raise FcnetError(f"there is no home folder for {text}; write the whole path, or ./{text}") from error
+
+
+@contextmanager
+def writing(path: str | Path, remedy: str = "") -> Iterator[None]:
+    """Raise WriteError for an OSError in this context. remedy: replaces that of the error number."""
+    try:
+        yield
+    except BrokenPipeError:  # the reader of the output has exited
+        raise
+    except OSError as error:
+        raise write_error(path, error, remedy) from error
+
+
+def write_error(path: str | Path, error: OSError, remedy: str = "") -> WriteError:
+    """Return the WriteError of an OSError; remedy: replaces that of its number."""
+    reason = error.reason if isinstance(error, WriteError) else error.strerror or str(error)
+    if error.errno in FULL and not isinstance(error, WriteError):
+        at = os.statvfs(_existing(Path(path)))
+        reason += f", {at.f_bavail * at.f_frsize / 1e6:.2f} MB left there"
+        reason += " but no inode for another file" if at.f_files and not at.f_favail else ""
+    return WriteError(path, reason, remedy or REMEDIES.get(error.errno or 0, "choose another path"), error.errno)
+
+
+def _existing(path: Path) -> Path:
+    """Return the folder in which `path` is, or will be with folders of its own."""
+    return next(parent for parent in path.absolute().parents if parent.exists())
+
+
 def check_writable(*paths: str | Path | None) -> None:
-    """Raise FcnetError if `write_whole` could not write one of the paths; leave no file or folder behind."""
+    """Raise WriteError if `write_whole` could not write one of the paths; leave no file or folder behind."""
     for path in [Path(path) for path in paths if path]:
-        try:
+        with writing(path):
             if path.is_dir():
-                raise IsADirectoryError(0, "it is a folder")
-            tempfile.TemporaryFile(dir=next(parent for parent in path.absolute().parents if parent.exists())).close()
-        except OSError as error:
-            raise FcnetError(f"{path} cannot be written: {error.strerror}; choose another path") from error
+                raise IsADirectoryError(errno.EISDIR, "it is a folder")
+            with tempfile.TemporaryFile(dir=_existing(path)) as file:
+                file.write(bytes(SMALLEST))
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write `content` to `path` atomically, by way of a temporary file in the same folder.
 
-    Raises OSError if writing fails. No temporary file stays behind then, or after Ctrl-C.
+    Raises WriteError if writing fails. No temporary file stays behind then, or after Ctrl-C.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -190,12 +233,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
     _refuse_existing(folder)
     partial = folder.with_name(f".{folder.name}.{os.getpid()}.partial")
     try:
-        partial.mkdir(parents=True)
-        yield partial
-        _refuse_existing(folder)
-        partial.rename(folder)
-    except OSError as error:
-        raise FcnetError(f"{folder} could not be written ({error.strerror or error}); nothing is left of it") from error
+        with writing(folder):
+            partial.mkdir(parents=True)
+            yield partial
+            _refuse_existing(folder)
+            partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -29,8 +29,8 @@ import msgspec
 import yaml
 from msgspec import Struct, structs
 
-from fcnet_core.errors import FcnetError
-from fcnet_core.files import check_writable, read_file, write_whole
+from fcnet_core.errors import FcnetError, WriteError
+from fcnet_core.files import check_writable, read_file, write_error, write_whole, writing
 from fcnet_core.learning.config import TrainConfig, load_train_config
 from fcnet_core.model_file import RUN_POLICIES, PolicyModel, save_model
 
@@ -104,7 +104,7 @@ class RunFolder:
 
     def append(self, report: Report) -> None:
         """Add a row to metrics.csv."""
-        with self.metrics.open("a") as file:
+        with writing(self.metrics), self.metrics.open("a", encoding="utf-8") as file:
             file.write(_rows([report]))
 
     def reports(self) -> list[Report]:
@@ -150,7 +150,8 @@ def check_place(path: Path | None, resume: bool) -> None:
         )
     if path and path.is_dir() and any(path.iterdir()) and not resume:
         raise FcnetError(f"{path} is not empty; name another folder with --out, or continue its run with --resume")
-    check_writable(RunFolder(path or RUNS / "new").facts)
+    with writing(path or RUNS.absolute(), "name another folder with --out"):
+        check_writable(RunFolder(path or RUNS / "new").facts)
 
 
 def new_run(robot: str, policy_type: str) -> Path:
@@ -283,10 +284,8 @@ def recording(
             with suppress(OSError):
                 recorder.end("failed", str(error) if isinstance(error, FcnetError) else type(error).__name__)
         if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            raise FcnetError(
-                f"run {folder.path} could not be written ({error.strerror or error}); make room, then continue with"
-                " --resume"
-            ) from error
+            place = error.path if isinstance(error, WriteError) else folder.path
+            raise write_error(place, error, f"make room, then continue with --out {folder.path} --resume") from error
         raise
 
 

@@ -27,7 +27,7 @@ def robot_urdf(robot: Robot) -> str:
     if robot.model:
         if not robot.model.file.endswith(".urdf"):
             raise FcnetError(f"{robot.name} has no URDF: its body is {robot.model.file}; convert that file")
-        return Path(robot.model.file).read_text()
+        return Path(robot.model.file).read_text(encoding="utf-8")
     x, y, z = robot.geometry.trunk
     body = _shape("box", CENTRE, "grey", size=(2 * x, 2 * y, 2 * z))
     head = _shape("box", (0.9 * x, 0.0, 0.5 * z), "blue", collides=False, size=(0.1, 1.6 * y, 1.4 * z))

@@ -38,7 +38,7 @@ def end_with_launch() -> None:
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGNAL)
     ancestor = os.getppid()
     while ancestor not in (int(launch), 0):  # the parent of process 1 is 0
-        ancestor = int(Path(f"/proc/{ancestor}/stat").read_text().rpartition(")")[2].split()[1])
+        ancestor = int(Path(f"/proc/{ancestor}/stat").read_bytes().rpartition(b")")[2].split()[1])
     if not ancestor:  # the launch ended before the request
         os.kill(os.getpid(), SIGNAL)
 

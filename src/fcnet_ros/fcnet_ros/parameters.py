@@ -30,6 +30,7 @@ from rclpy.node import Node
 from rclpy.parameter import Parameter
 
 from fcnet_core.errors import ParameterError
+from fcnet_core.files import expanded
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.robot import load_robot
 
@@ -139,8 +140,9 @@ def declare_parameters(
 
 
 def read_parameters(node: Node, kind: type[T]) -> T:
-    """Return the current values. Raises ParameterError for an invalid combination."""
-    return kind(**{one.name: node.get_parameter(name).value for name, one in parameter_fields(kind).items()})
+    """Return the current values, with home folders in paths. Raises FcnetError for an invalid combination."""
+    values = {one.name: node.get_parameter(name).value for name, one in parameter_fields(kind).items()}
+    return kind(**{name: expanded(value) if isinstance(value, str) else value for name, value in values.items()})
 
 
 def declare_fixed_parameters(node: Node, kind: type[T]) -> T:

@@ -35,6 +35,14 @@ from rclpy.lifecycle import LifecycleState, TransitionCallbackReturn
 from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
+from fcnet_core.errors import ParameterError
+from fcnet_ros.environment import (
+    DISCOVERY_RANGE,
+    LOCALHOST_ONLY,
+    MIDDLEWARE,
+    PROFILES,
+)
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # SIGHUP: a terminal or its ssh connection was closed
 REFUSED = 2  # exit code of a program that cannot run as requested
 SUCCESS, FAILURE = TransitionCallbackReturn.SUCCESS, TransitionCallbackReturn.FAILURE
@@ -45,8 +53,6 @@ ERROR_PERIOD = 2.0  # [s] between two reports of errors at the same line
 RECORDER = "rosbag2_recorder"  # the node of `ros2 bag record`
 GATE_PERIOD = 0.05  # [s] between two checks of a recorder's subscriptions
 FOLDER = Path(__file__).parent
-DISCOVERY_RANGE, LOCALHOST_ONLY = "ROS_AUTOMATIC_DISCOVERY_RANGE", "ROS_LOCALHOST_ONLY"
-PROFILES = ("FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE")
 TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 
 NodeT = TypeVar("NodeT", bound=Node)
@@ -102,8 +108,8 @@ def run_program(
             signal.signal(number, stop_on_signal)
     try:
         with interruptible(), participant_profile(udp_only):
-            rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
             try:
+                _start_ros()
                 node = make()
             except (ValueError, OSError, ParameterException) as error:
                 return refused(name, error)
@@ -115,6 +121,16 @@ def run_program(
         return 0
     finally:
         rclpy.try_shutdown()
+
+
+def _start_ros() -> None:
+    try:
+        rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+    except RuntimeError as error:
+        reason = str(error).partition(", at /")[0]
+        raise ParameterError(
+            f"ROS cannot start ({reason}); correct what follows --ros-args, or `env | grep ROS`"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -279,7 +295,7 @@ def participant_profile(udp_only: bool = False) -> Iterator[None]:
     """
     before = dict(os.environ)
     is_local = before.get(DISCOVERY_RANGE) == "LOCALHOST" or before.get(LOCALHOST_ONLY) == "1"
-    if "fastrtps" in before.get("RMW_IMPLEMENTATION", "fastrtps") and not before.keys() & {*PROFILES, TRANSPORTS}:
+    if "fastrtps" in (before.get(MIDDLEWARE) or "fastrtps") and not before.keys() & {*PROFILES, TRANSPORTS}:
         profile = "fastdds_announcement.xml" if not udp_only else "fastdds_udp.xml"
         if udp_only and is_local:  # ROS would add shared memory; this profile limits it to the loopback interface
             profile = "fastdds_udp_loopback.xml"

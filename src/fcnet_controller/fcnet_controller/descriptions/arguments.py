@@ -20,6 +20,7 @@ from rclpy.exceptions import InvalidNamespaceException
 from rclpy.validate_namespace import validate_namespace
 
 from fcnet_core.errors import LaunchArgumentError
+from fcnet_core.files import expanded
 from fcnet_ros.launched import launched
 from fcnet_ros.parameters import executable_parameters, parameter_fields
 
@@ -54,6 +55,7 @@ class Argument:
         if text == self.default == "":
             return ""
         try:
+            text = expanded(text)
             if text and self.check is not None:
                 self.check(text)
             return msgspec.convert(text, self.kind, strict=False)

@@ -20,6 +20,7 @@ from fcnet_core.files import (
     Share,
     Workers,
     converted,
+    expanded,
     preset,
     read_settings,
 )
@@ -197,7 +198,7 @@ def folders_and_weights(data: tuple[str, ...]) -> tuple[list[str], list[float]]:
             weights.append(float(weight))
         except ValueError as error:
             raise FcnetError(f"data {entry!r}: after the colon expected a weight such as 2, not {weight!r}") from error
-        folders.append(folder)
+        folders.append(expanded(folder))
         if not 1e-6 <= weights[-1] <= 1e6:
             raise FcnetError(f"data {entry!r}: the weight is {weight}, expected a number from 1e-6 to 1e6")
     if twice := [folder for folder, count in Counter(os.path.realpath(f) for f in folders).items() if count > 1]:

@@ -33,7 +33,7 @@ from msgspec import Meta, Struct
 
 from fcnet_core.arrays import Array, ArraySpec, Mask, Single
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import read_file, write_whole
+from fcnet_core.files import read_file, write_whole, writing
 from fcnet_core.hub import hub_data, is_hub
 from fcnet_core.observation import ARRAYS, PolicyInterface, velocity_interface
 from fcnet_core.robot import Robot
@@ -151,12 +151,10 @@ class DatasetWriter:
         self._manifest = msgspec.json.decode(msgspec.json.encode(manifest), type=Manifest)  # as it will be read
         if "action" not in manifest.arrays:
             raise FcnetError("a dataset must have the array `action`")
-        try:
+        with writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             if not (self.folder / "manifest.json").exists():
                 self._write_manifest(self._manifest)
-        except OSError as error:
-            raise FcnetError(f"data cannot be written to {folder}: {error.strerror}; choose another folder") from error
         own, found = self._manifest, read_manifest(self.folder)
         names = [name for name in (*IDENTITY, "interface") if getattr(found, name) != getattr(own, name)]
         keys = found.description.keys() | own.description.keys()
@@ -192,24 +190,23 @@ class DatasetWriter:
         if self.has(index):
             raise FcnetError(f"shard {index} of {self.folder} already exists; ask has() before recording it again")
         partial = self.folder / f".shard-{index:05d}.partial"
-        try:
-            if partial.exists():  # an interrupted attempt
-                shutil.rmtree(partial)
-            partial.mkdir()
-            for name, array in given.items():  # np.save would hide that the disk is full
-                with (partial / f"{name}.npy").open("wb") as file:
-                    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
-                    file.write(array.data)
-                    file.flush()
-                    os.fsync(file.fileno())
-            _write_json(partial / "job.json", job)
-            partial.rename(self._shard(index))
-        except OSError as error:
-            shutil.rmtree(partial, ignore_errors=True)
-            raise FcnetError(
-                f"shard {index} could not be written to {self.folder} ({error.strerror or error}); the shards already"
-                " there are intact: make room and run the same command again to continue"
-            ) from error
+        remedy = "the shards already there are intact: make room and run the same command again to continue"
+        with writing(self._shard(index), remedy):
+            try:
+                if partial.exists():  # an interrupted attempt
+                    shutil.rmtree(partial)
+                partial.mkdir()
+                for name, array in given.items():  # np.save would hide that the disk is full
+                    with (partial / f"{name}.npy").open("wb") as file:
+                        np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(array))
+                        file.write(array.data)
+                        file.flush()
+                        os.fsync(file.fileno())
+                _write_json(partial / "job.json", job)
+                partial.rename(self._shard(index))
+            except BaseException:
+                shutil.rmtree(partial, ignore_errors=True)
+                raise
         self.shards += 1
         self.steps += given["first"].size
 

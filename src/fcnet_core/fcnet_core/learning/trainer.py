@@ -44,12 +44,7 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write `content` (tensors and plain values) to `path`, whole or not at all."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
-    try:
-        write_whole(path, buffer.getvalue())
-    except OSError as error:
-        raise FcnetError(
-            f"checkpoint {path} could not be written ({error}); make room, then continue with --resume"
-        ) from error
+    write_whole(path, buffer.getvalue())
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

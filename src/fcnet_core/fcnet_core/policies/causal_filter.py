@@ -7,13 +7,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import conv1d, pad
 
 from fcnet_core.arrays import Floats
+from fcnet_core.policies.compile_cache import cached_njit
 
 DIRECT_WINDOW = 256  # longest window for which filtering tap by tap is faster than by FFT: 4 to 5 times at 64 steps
 
@@ -65,7 +65,7 @@ def fast_transform_length(least: int) -> int:
 #     gradient for h      k = the latter reversed, z = x reversed
 
 OUTPUTS, TAPS = 4, 8  # of one tile: measured the best of 2..8 by 4..16 on AVX2 and AVX-512 machines
-compiled = numba.njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
+compiled = cached_njit(nogil=True, fastmath={"contract"}, error_model="numpy")
 
 
 @compiled

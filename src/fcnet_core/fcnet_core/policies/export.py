@@ -89,7 +89,6 @@ def exported_step(config: PolicyConfig) -> bytes:
         return path.read_bytes()
     step = _exported(config)
     with suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, step)
     return step
 

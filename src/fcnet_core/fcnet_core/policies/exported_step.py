@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import zlib
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read at the import: no device ID in the home folder, nothing sent
 import onnxruntime
 
 from fcnet_core.arrays import Mask, Observation, Single

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from fcnet_core.errors import FcnetError
+from fcnet_core.files import writing
 from fcnet_core.hub import is_hub
 from fcnet_core.learning.config import (
     DEFAULT_PRESET,
@@ -173,7 +174,7 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
         print(f"training into {folder.path}; `tensorboard --logdir {folder.path.parent}` shows the curves", flush=True)
     with (
         _stop_on_signal() as stop,  # outermost: torchrun terminates this process before it has reported its error
-        nullcontext(sys.stdout) if quiet or not args.json else Path(args.json).open("w") as out,
+        nullcontext(sys.stdout) if quiet or not args.json else Path(args.json).open("w", encoding="utf-8") as out,
         recording(folder, imitation, command_line, tracker) as recorder,
         tqdm(
             initial=start.step, total=start.steps, unit="step", desc="training", dynamic_ncols=True, disable=quiet
@@ -182,7 +183,8 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
 
         def write(content: dict[str, Any]) -> None:
             if args.json:
-                print(json.dumps(content), file=out, flush=True)
+                with writing(args.json):
+                    print(json.dumps(content), file=out, flush=True)
 
         def report(progress: Progress) -> None:
             recorder.record(progress)

@@ -154,8 +154,8 @@ DATA = ("--data", "data")
         (b"", (*DATA, "--out", "none", "--resume"), "none/checkpoint.ckpt"),
         (b"", (*DATA, "--out", "runs/p.safetensors"), "--out runs/p,"),
         (b"", (*DATA, "--out", "data"), "data is not empty"),
-        (b"", (*DATA, "--out", "taken"), "run.json cannot be written"),
-        (b"", (*DATA, "--out", "taken/mine"), "run.json cannot be written"),
+        (b"", (*DATA, "--out", "taken"), "taken cannot be written"),
+        (b"", (*DATA, "--out", "taken/mine"), "taken cannot be written"),
         (b"", DATA, "runs/new/run.json cannot be written"),
         (b"", (*DATA, "--config", "other.yaml"), "other.yaml"),
         (b"crop: 24\nconfig: {observation: 60}\nsteps: 1", DATA, "observation"),  # the data have 70

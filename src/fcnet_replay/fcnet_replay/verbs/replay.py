@@ -49,15 +49,16 @@ def run(args: argparse.Namespace) -> int:
     thresholds = [parse_threshold(text) for text in args.fail_above]
     evaluation = evaluate_bag(args.bag, args.models, args.robot, args.namespace, args.topics)
     broken = broken_thresholds(evaluation.figures, thresholds)
-    if args.json != STDOUT:  # the JSON alone can be piped into a program
-        print(summary(evaluation))
-    write_json(evaluation.figures, args.json)
-    if args.json and args.json != STDOUT:
-        print(f"wrote {args.json}")
     if args.report:
         from fcnet_replay.report.page import page
 
-        write_whole(args.report, page(evaluation).encode())
+        write_whole(args.report, page(evaluation).encode(errors="replace"))
+    write_json(evaluation.figures, args.json)
+    if args.json != STDOUT:  # the JSON alone can be piped into a program
+        print(summary(evaluation))  # after the files, as its reader may exit
+    if args.json and args.json != STDOUT:
+        print(f"wrote {args.json}")
+    if args.report:
         print(f"wrote {args.report}; open it in a browser", file=sys.stderr if args.json == STDOUT else sys.stdout)
     for sentence in broken:
         print(f"fcnet: {sentence}", file=sys.stderr)

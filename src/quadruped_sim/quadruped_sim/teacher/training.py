@@ -19,6 +19,7 @@ from stable_baselines3.common.logger import Logger
 from torch import nn
 
 from fcnet_core.arrays import Array, Single
+from fcnet_core.files import writing
 from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.robot import load_robot
 from quadruped_sim.collection import CollectionPlan
@@ -122,7 +123,8 @@ class Rounds(BaseCallback):
             }
             line = json.dumps(facts)
             print(line, flush=True)
-            with (self._folder / "log.jsonl").open("a") as log:
+            path = self._folder / "log.jsonl"
+            with writing(path), path.open("a", encoding="utf-8") as log:
                 log.write(line + "\n")
             save_checkpoint(self.model, self._folder / CHECKPOINT)
 

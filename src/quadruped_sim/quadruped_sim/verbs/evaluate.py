@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
         print(results.text(), end="")
     if args.markdown:
         card = card_head([robot.name, model.card.policy_type], args.sensors) if model else ""
-        write_whole(args.markdown, (card + markdown(rows, scores, met)).encode())
+        write_whole(args.markdown, (card + markdown(rows, scores, met)).encode(errors="replace"))
     for line in missed:
         print(f"fcnet: {line[0]} {line[-1]}", file=sys.stderr)
     return 1 if missed and not args.no_fail else 0

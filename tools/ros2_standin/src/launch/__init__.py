@@ -120,5 +120,5 @@ def show(lines: str, stream: TextIO | None = None) -> None:
     try:
         print(lines, file=stream, flush=True)
     except OSError:
-        with contextlib.suppress(OSError), Path(os.devnull).open("w") as nowhere:
+        with contextlib.suppress(OSError), Path(os.devnull).open("wb") as nowhere:
             os.dup2(nowhere.fileno(), stream.fileno())  # the buffer is written again at the end

@@ -55,7 +55,7 @@ class Node(ExecuteProcess):
 
 def _parameter_file(context: LaunchContext, item: Mapping[str, Any] | str | Path) -> str:
     if isinstance(item, Mapping):
-        file = tempfile.NamedTemporaryFile("w", prefix="launch_params_", suffix=".yaml")  # noqa: SIM115
+        file = tempfile.NamedTemporaryFile("w", encoding="utf-8", prefix="launch_params_", suffix=".yaml")  # noqa: SIM115
         context.files.enter_context(file)
         yaml.safe_dump({"/**": {"ros__parameters": dict(item)}}, file)
         file.flush()

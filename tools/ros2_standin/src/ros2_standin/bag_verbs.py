@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import shutil
 import signal
 import threading
 import time
@@ -194,8 +195,9 @@ def _record(arguments: argparse.Namespace) -> int:
         writer.finish()
     if writer.error is not None:
         reason = writer.error.strerror or str(writer.error)
-        written = f"the {bag.count} messages written before are readable"
-        raise VerbError(f"recording to '{folder}' has stopped: {reason}; {written}")
+        left = f"{shutil.disk_usage(folder.parent).free / 1e6:.2f} MB left there"
+        written = f"the {bag.count} messages written before are readable; make room before the next recording"
+        raise VerbError(f"recording to '{folder}' has stopped: {reason}, {left}; {written}")
     return 0
 
 

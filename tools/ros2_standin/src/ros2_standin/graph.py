@@ -25,6 +25,7 @@ from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from . import VerbError
 
 T = TypeVar("T")
+NO_LOG_FILE = ["--ros-args", "--disable-external-lib-logs"]  # its folder may be read-only
 DISCOVERY_SECONDS = 5.0
 PUBLISHER_SECONDS = 1.0
 RESPONSE_SECONDS = 30.0
@@ -67,7 +68,10 @@ def graph_node(name: str = "") -> Iterator[Node]:
         own = not any(variable in os.environ for variable in VARIABLES)
         if own:
             os.environ[VARIABLE] = file.name
-        rclpy.init(args=[], signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
+        try:
+            rclpy.init(args=NO_LOG_FILE, signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
+        except RuntimeError as error:
+            raise VerbError(f"ROS cannot start: {error}; see `env | grep ROS`") from error
         name = name or f"ros2_standin_{os.getpid()}"
         node = rclpy.create_node(name, enable_rosout=False, start_parameter_services=False)
         if own:

@@ -12,6 +12,7 @@ from numba import njit
 
 from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.compile_cache import cached_njit
 from fcnet_core.policies.compiled_layers import (
     COMPILE,
     PANEL,
@@ -91,7 +92,7 @@ class Scratch(NamedTuple):
     sums: Array  # (2, d): of slide_spectrum
 
 
-@njit(cache=True, **COMPILE)
+@cached_njit(**COMPILE)
 def steps(observation: Single, action: Single, counts: Counts, data: StepData) -> bool:
     """Make a step of each robot, see CompiledRuntime."""
     memory = data.memory

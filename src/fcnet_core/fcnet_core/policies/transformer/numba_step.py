@@ -9,6 +9,7 @@ from numba import njit
 
 from fcnet_core.arrays import Floats, Single
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies.compile_cache import cached_njit
 from fcnet_core.policies.compiled_layers import (
     COMPILE,
     ONE,
@@ -88,7 +89,7 @@ class Scratch(NamedTuple):
     vectors: Single  # (5, the largest of observation and 4 d)
 
 
-@njit(cache=True, **COMPILE)
+@cached_njit(**COMPILE)
 def steps(observation: Single, action: Single, counts: Counts, data: StepData) -> bool:
     """Make a step of each robot, see CompiledRuntime."""
     for robot in range(counts.size):
