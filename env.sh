@@ -19,7 +19,7 @@ if ! sh "$_fcnet_root/tools/setup.sh"; then
     return 1
 fi
 
-. "$_fcnet_root/.venv/bin/activate" || return 1
+. "$_fcnet_root/.venv/bin/activate"
 case "$(cat "$_fcnet_root/.venv/fcnet-kind"):${AMENT_PREFIX_PATH:-}:" in
     "ROS 2 from wheels"*":$_fcnet_root/.venv:"*) ;;
     "ROS 2 from wheels"*) export AMENT_PREFIX_PATH="$_fcnet_root/.venv${AMENT_PREFIX_PATH:+:$AMENT_PREFIX_PATH}" ;;

@@ -116,6 +116,8 @@ if [ "$(cat .venv/fcnet-kind 2>/dev/null)" != "$kind" ]; then
     "$python" -m venv $venv_options .venv
     echo "$kind" >.venv/fcnet-kind
 fi
+.venv/bin/python -c "" 2>/dev/null ||
+    fail "the Python of .venv does not start; if $root is not ASCII, export LC_ALL=C.UTF-8, otherwise run make clean"
 for list in $requirements; do
     stamp=.venv/fcnet-$(basename "$list")
     if ! cat requirements/*.txt | cmp -s - "$stamp"; then

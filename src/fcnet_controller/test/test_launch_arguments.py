@@ -12,7 +12,7 @@ from launch import LaunchContext
 from launch.actions import DeclareLaunchArgument, Shutdown
 from ros_harness import own_domain
 
-from fcnet_controller.descriptions.arguments import end_after
+from fcnet_controller.descriptions.arguments import Argument, end_after
 from fcnet_controller.descriptions.playback import describe_playback, describe_replay
 from fcnet_controller.descriptions.robot import describe_robot
 from fcnet_core.errors import LaunchArgumentError
@@ -44,6 +44,14 @@ for backend in ("unitree", "mujoco"):
 def no_display(monkeypatch):
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
+
+
+def test_a_home_folder_in_an_argument_is_expanded(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/somebody")
+    bag = Argument("bag", "", "a folder")
+    assert [bag.value(text) for text in ("~/walk", "$HOME/walk", "", "a~")] == [*["/home/somebody/walk"] * 2, "", "a~"]
+    with pytest.raises(LaunchArgumentError, match="~nobody_called_so"):
+        bag.value("~nobody_called_so/walk")
 
 
 def refused_argument(description, arguments):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from machine import needs_mounts
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 30.0  # [s]
@@ -86,3 +87,44 @@ def test_ros_stays_on_this_computer_also_where_it_is_humble(workspace, given, lo
         env={"PATH": os.environ["PATH"], **given},
     )
     assert shown.stdout == f"{given.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')} {localhost_only}\n", shown.stderr
+
+
+@pytest.mark.parametrize("name", ["my robot (v2)", "a#b", "a'b", "a&b", "a$b", "a:b", "a\\b", "a]b", "a\nb", "x" * 110])
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_a_folder_whose_name_tools_cannot_write_into_scripts_is_refused(workspace, python, name, shell):
+    folder = workspace / name
+    folder.mkdir()
+    for part in ("tools", "env.sh"):
+        (workspace / part).rename(folder / part)
+    opened = subprocess.run(
+        [shell, "-c", ". ./env.sh"],
+        cwd=folder,
+        env=os.environ | {"PYTHON": str(python)},
+        capture_output=True,
+        text=True,
+    )
+    assert opened.returncode != 0
+    assert "move the workspace" in opened.stderr and opened.stdout == ""
+
+
+@pytest.mark.parametrize("name", ["ok-1.2_+,@=~", "r\u00fccken"])
+def test_a_folder_with_another_name_is_set_up(workspace, python, name):
+    folder = workspace / name
+    folder.mkdir()
+    (workspace / "tools").rename(folder / "tools")
+    setup = subprocess.run(
+        ["sh", "tools/setup.sh"], cwd=folder, env=os.environ | {"PYTHON": str(python)}, capture_output=True, text=True
+    )
+    assert "working" in setup.stdout, setup.stderr
+
+
+@needs_mounts
+def test_a_read_only_workspace_that_needs_a_setup_says_so(workspace, python):
+    ((workspace / ".venv").mkdir(), (workspace / ".venv" / "fcnet-kind").write_text("another place"))
+    mounts = f"mount --bind {workspace} {workspace}; mount -o remount,bind,ro {workspace}"
+    opened = subprocess.run(
+        ["unshare", "-m", "sh", "-c", f"{mounts}; cd {workspace}; . ./env.sh"],
+        env=os.environ | {"PYTHON": str(python)}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert opened.returncode != 0
+    assert opened.stderr.count("\n") == 1 and str(workspace) in opened.stderr

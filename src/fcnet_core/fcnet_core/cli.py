@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import entry_points
 
@@ -17,7 +16,7 @@ from fcnet_core.files import REMEDIES, expanded
 from fcnet_core.process import prepare_process, report_foreign_import
 
 VERB_GROUP = "fcnet.verbs"  # entry points: modules with SUMMARY, EPILOG, add_arguments(parser) and run(args)
-_OPTION = re.compile(r"(--[\w-]+=|-\w(?=~)|)(.*)", re.DOTALL)  # the part before a path, as in -o~/run
+_OPTION = re.compile(r"(--[\w-]+=|-\w(?=[~$])|)(.*)", re.DOTALL)  # the part before a path, as in -o~/run
 USAGE_ERROR = 2
 INTERRUPTED = 130
 DESCRIPTION = "Train, evaluate and inspect walking policies, such as the Fourier Controller Network."
@@ -57,7 +56,11 @@ def _run(given: list[str]) -> int:
             return USAGE_ERROR
         return args.run(args)
     finally:
-        _flush()
+        try:
+            sys.stdout.flush()  # while an error can be reported: at its end, Python would print a traceback
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again
+            raise
 
 
 def _expanded(argument: str) -> str:
@@ -105,18 +108,8 @@ def program(verb: str = "") -> argparse.ArgumentParser:
     return parser
 
 
-def _flush() -> None:
-    """Write the waiting output while an error can be reported: at its end, Python would print a traceback."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python tries again
-        raise
-
-
 def _fail(sentence: str, status: int) -> int:
-    with suppress(OSError):  # nobody can read it
-        print(f"fcnet: {sentence}", file=sys.stderr)
+    print(f"fcnet: {sentence}", file=sys.stderr)
     return status
 
 

@@ -15,7 +15,7 @@ from msgspec import Meta, Struct, structs
 
 from fcnet_core.arrays import Array, Rows
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, read_settings
+from fcnet_core.files import CONFIG, Count, NotNegative, Number, Positive, expanded, read_settings
 from fcnet_core.names import SETPOINT_UNITS
 
 ROBOT_FOLDER = CONFIG / "robots"
@@ -419,7 +419,7 @@ def per_joint(value: PerJoint, joints: Sequence[str], what: str) -> Array:
 
 def robot_files() -> dict[str, Path]:
     """Return the robot files by the names of their robots: those of config/robots and of the folder FCNET_ROBOTS."""
-    folders = [ROBOT_FOLDER, Path(os.environ.get(OTHER_ROBOTS) or ROBOT_FOLDER)]
+    folders = [ROBOT_FOLDER, Path(expanded(os.environ.get(OTHER_ROBOTS, "")) or ROBOT_FOLDER)]
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
 
 
@@ -437,4 +437,5 @@ def load_robot(name: str | Path) -> Robot:
     robot = read_settings(path, Robot, "robot file")
     if robot.model is None:
         return robot
-    return structs.replace(robot, model=structs.replace(robot.model, file=str(path.parent / robot.model.file)))
+    file = str(path.parent / expanded(robot.model.file))
+    return structs.replace(robot, model=structs.replace(robot.model, file=file))

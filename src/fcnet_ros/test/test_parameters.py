@@ -91,3 +91,9 @@ def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(settin
     results = node.set_parameters([Parameter("rate", value=20.0), Parameter("speed", value=1.0)])
     assert [result.successful for result in results] == [False, True]
     assert read_parameters(node, Settings) == Settings(speed=1.0)
+
+
+def test_a_home_folder_in_a_text_is_expanded(settings_node, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/somebody")
+    node = settings_node(robot="~/walk")
+    assert declare_fixed_parameters(node, Settings) == Settings(robot="/home/somebody/walk")

@@ -190,7 +190,7 @@ class DatasetWriter:
         if self.has(index):
             raise FcnetError(f"shard {index} of {self.folder} already exists; ask has() before recording it again")
         partial = self.folder / f".shard-{index:05d}.partial"
-        remedy = "the shards already there are intact: make room and run the same command again to continue"
+        remedy = "mend that and run the same command again: the shards already there are intact"
         with writing(self._shard(index), remedy):
             try:
                 if partial.exists():  # an interrupted attempt

@@ -11,10 +11,7 @@ from numba.core.caching import FunctionCache
 
 
 def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Return numba's decorator `njit` with these options and a cache in files, if there is a folder for them.
-
-    Without one (a read-only installation and no home), the function is compiled in every process.
-    """
+    """Return numba's decorator `njit` with these options, and a cache if there is a folder that can be written."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(**options)(function)
