@@ -16,7 +16,7 @@ def entry_point(module: str, *arguments: str, ros: bool = True) -> Callable[[], 
     """Return a console script that imports `module` and returns the exit code of its `main(*arguments)`.
 
     A SIGINT or the end of the launch ends its slow imports at once and without a traceback. ros: whether it needs ROS;
-    an FcnetError, also about the environment of ROS, is printed and the exit code 2.
+    an FcnetError or OSError, also about the environment of ROS, is printed and the exit code 2.
     """
 
     def run() -> int:
@@ -35,7 +35,7 @@ def entry_point(module: str, *arguments: str, ros: bool = True) -> Callable[[], 
             code: int = importlib.import_module(module).main(*arguments)
         except ImportError as error:
             return report_foreign_import(error)
-        except FcnetError as error:
+        except (FcnetError, OSError) as error:
             print(f"{name}: {error}", file=sys.stderr)
             return 2
         return code

@@ -1,6 +1,4 @@
-"""Environment variables of ROS and Fast DDS, checked before rcl reads them: it accepts some wrong values, and reports
-others by a traceback or an abort.
-"""
+"""Environment variables of ROS and Fast DDS. rcl accepts some wrong values and answers others with an abort."""
 
 from __future__ import annotations
 
@@ -28,10 +26,9 @@ CHOICES = {
 
 
 def check_environment(name: str) -> None:
-    """Raise ParameterError for a variable with which ROS cannot start, or would not do what it says.
+    """Raise ParameterError for an unusable variable; use the temporary folder if that of logs cannot be written.
 
-    If rcl's folder for logs cannot be written, for example without a home, the temporary folder takes its place, which
-    the program called `name` reports.
+    name: of the program that reports this.
     """
     _use_writable_log_folder(name)
     for variable, (pattern, expected) in CHOICES.items():

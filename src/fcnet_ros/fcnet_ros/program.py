@@ -36,12 +36,7 @@ from rclpy.node import Node
 from rclpy.signals import SignalHandlerOptions
 
 from fcnet_core.errors import ParameterError
-from fcnet_ros.environment import (
-    DISCOVERY_RANGE,
-    LOCALHOST_ONLY,
-    MIDDLEWARE,
-    PROFILES,
-)
+from fcnet_ros.environment import DISCOVERY_RANGE, LOCALHOST_ONLY, MIDDLEWARE, PROFILES
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # SIGHUP: a terminal or its ssh connection was closed
 REFUSED = 2  # exit code of a program that cannot run as requested

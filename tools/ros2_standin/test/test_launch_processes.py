@@ -56,6 +56,13 @@ def test_the_exit_code_and_output_of_a_launch(finish, launch_file, entity, expec
     assert "-1] quiet" not in output
 
 
+def test_a_line_that_the_terminal_cannot_show_is_replaced(finish, launch_file):
+    code, output = finish(
+        "launch", launch_file("python(\"print('22 \u00b0')\", name='speaker')"), PYTHONIOENCODING="ascii"
+    )
+    assert code == 0 and "[speaker-1] 22 ?" in output, output
+
+
 @pytest.fixture
 def listening(start, launch_file, until_printed) -> Callable[..., tuple[subprocess.Popen[str], int]]:
     """Launch a listener; return the launch and the listener's process id."""

@@ -1,4 +1,4 @@
-"""numba's cache of compiled functions, for computers on which its files are missing, damaged or cannot be written."""
+"""numba's cache of compiled functions, on any computer: its files may be missing, damaged or impossible to write."""
 
 from __future__ import annotations
 
@@ -23,17 +23,15 @@ def cached_njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 class _OptionalCache(FunctionCache):  # type: ignore[misc]
-    """A cache that never ends its program: numba's raises errors of a full disk and of an index cut by a power loss."""
+    """Raises no error of a full disk, or of a file cut by a power loss, which pickle reports by any exception."""
 
     def load_overload(self, *arguments: Any) -> Any:
-        try:
+        with suppress(Exception):
             return super().load_overload(*arguments)
-        except Exception:  # noqa: BLE001 unpickling a damaged file can raise any error
-            return None  # compile it again
 
     def save_overload(self, *arguments: Any) -> None:
         try:
             super().save_overload(*arguments)
-        except Exception:  # noqa: BLE001 as above: the index is read first
+        except Exception:  # noqa: BLE001 see above
             with suppress(OSError):
                 self.flush()

@@ -34,10 +34,8 @@ def test_a_damaged_cache_is_written_again(module, tmp_path):
     cache = tmp_path / "cache"
     assert called() == "8\n"
     (index,) = cache.rglob("*.nbi")
-    whole = index.read_bytes()
     index.write_bytes(b"")  # a power loss
-    assert called() == "8\n"
-    assert called() == "8\n" and len(index.read_bytes()) == len(whole)
+    assert called() == "8\n" and index.read_bytes()
 
 
 @needs_mounts

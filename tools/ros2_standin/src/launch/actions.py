@@ -73,7 +73,7 @@ class ExecuteProcess(Action):
         name = f"{self._name or Path(self.cmd[0]).name}-{next(self._numbers)}"
         process = await asyncio.create_subprocess_exec(
             *self.cmd,
-            env={**os.environ, **self._additional_env},
+            env={**os.environ, "PYTHONIOENCODING": "utf-8", **self._additional_env},  # as ROS writes its lines
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
