@@ -4,13 +4,13 @@ import http.client
 import json
 import socket
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import pytest
 from ros_harness import wait_until
 
 from fcnet_core.names import Request
-from fcnet_teleop.monitor.server import MAX_WATCHERS, Controls, MonitorServer
+from fcnet_teleop.monitor.server import MAX_CONNECTIONS, MAX_WATCHERS, Controls, MonitorServer
 
 COMMAND = {"page": "one", "number": 1, "seen": 0.0, "velocity": [0, 0, 0], "pose": None}
 SEEN = json.dumps({"seen": 0.0})
@@ -213,6 +213,25 @@ def test_too_many_watchers_are_refused_and_those_that_have_gone_make_room(served
         return served.server.watchers == 0
 
     wait_until(is_empty, "no watcher")
+
+
+@pytest.mark.parametrize("begun", [b"", b"POST /command HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"])
+def test_a_stop_gets_through_any_number_of_half_open_connections_and_pages_stay_connected(served, begun):
+    served.server.publish("status", {}, retained=True)
+    page = served.watch()
+    event(page)
+    with ExitStack() as opened:
+        connections = []
+        for _ in range(MAX_CONNECTIONS + 80):
+            address = ("127.0.0.1", served.server.port)
+            connections.append(opened.enter_context(socket.create_connection(address, timeout=10)))
+            connections[-1].sendall(begun)
+        with suppress(ConnectionResetError):
+            assert connections[0].recv(1) == b""
+        assert served.send("POST", "/stop")[0] == 200
+        served.server.publish("snapshot", {"t": 1})
+        assert event(page) == ("snapshot", {"t": 1})
+    page.close()
 
 
 def test_a_slow_watcher_misses_snapshots_instead_of_receiving_old_ones(served):

@@ -29,6 +29,7 @@ from fcnet_teleop.monitor.driver import PageCommand, PageRequest
 Content = TypeVar("Content")
 PAGE = Path(__file__).parent / "page"
 MAX_WATCHERS = 16
+MAX_CONNECTIONS = 256  # besides those of watchers; half-open ones must not use up the files that a process may open
 MAX_CONTENT = 4096  # [bytes] of a request
 SEND_BUFFER = 8192  # [bytes] in the kernel per page: a slow connection gets fewer snapshots, not late ones
 DRAIN_POLL = 0.01  # [s]
@@ -81,6 +82,7 @@ class _Watcher(asyncio.Event):
     """The newest event of each type that a page has not received yet; set while there is one."""
 
     pending: dict[str, bytes]
+    connection: asyncio.BaseTransport | None
 
 
 class MonitorServer:
@@ -139,8 +141,9 @@ class MonitorServer:
         logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
         runner = web.AppRunner(app, access_log=None, logger=logger, shutdown_timeout=SHUTDOWN_TIMEOUT)
         await runner.setup()
-        await web.SockSite(runner, self._socket, backlog=64).start()
+        listener = await self._loop.create_server(lambda: self._accept(runner), sock=self._socket, backlog=64)
         await self._closing.wait()
+        listener.close()
         for watcher in self._watchers:
             watcher.set()
         await runner.cleanup()
@@ -148,6 +151,16 @@ class MonitorServer:
         for task in rest:
             task.cancel()
         await asyncio.gather(*rest, return_exceptions=True)
+
+    def _accept(self, runner: web.AppRunner) -> asyncio.Protocol:
+        """Return the protocol of a new connection; end the oldest ones that are too many."""
+        assert runner.server is not None
+        watched = {watcher.connection for watcher in self._watchers}
+        others = [each.transport for each in runner.server.connections if each.transport not in watched]
+        for transport in others[:-MAX_CONNECTIONS]:
+            if transport is not None:
+                transport.abort()
+        return runner.server()
 
     def _publish(self, event: str, content: bytes, retained: bool) -> None:
         if retained:
@@ -161,7 +174,7 @@ class MonitorServer:
         if len(self._watchers) >= MAX_WATCHERS:
             return _message(503, f"{MAX_WATCHERS} pages are connected, the maximum; close one")
         watcher = _Watcher()
-        watcher.pending = dict(self._retained)
+        watcher.pending, watcher.connection = dict(self._retained), request.transport
         watcher.set()
         self._watchers.add(watcher)
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", **HEADERS})
@@ -278,7 +291,7 @@ def _file(path: Path) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
 async def _content(request: web.Request, kind: type[Content]) -> Content:
     try:
         return msgspec.json.decode(await request.read(), type=kind)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, ConnectionResetError) as error:
         raise web.HTTPBadRequest(text=f"rejected: {error}") from error
 
 
