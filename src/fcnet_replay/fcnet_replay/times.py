@@ -62,16 +62,18 @@ def align_times(found: Mapping[str, Arrays], problems: list[Problem]) -> tuple[d
     """Return the messages of each record in the order of their stamps, or else of their reception, with times by one
     clock each, and the clock of reception. Add to `problems`. found: in the order of the bag, with joint states.
     """
-    aligned = {topic: _once(arrays) if arrays else {} for topic, arrays in found.items()}
-    if repeated := sum(
-        len(found[topic]["place"]) - len(arrays["place"]) for topic, arrays in aligned.items() if arrays
-    ):
-        problems.append(Problem("order", f"{counted(repeated, 'message')} are in the bag twice; one of each is used"))
+    aligned = {topic: dict(arrays) for topic, arrays in found.items()}
+    if repeated := len(_repeated(aligned[JOINT_STATES.name])):
+        for topic, arrays in aligned.items():
+            if arrays and ("stamp" in arrays or topic == "policy_step"):
+                aligned[topic] = _rows(arrays, np.delete(np.arange(len(arrays["place"])), _repeated(arrays)))
+        what = "The bag holds messages twice, of which one is used"
+        problems.append(Problem("order", f"{what}: {repeated} of {JOINT_STATES.name} and others"))
     topics = sorted((topic for topic in aligned if aligned[topic]), key=lambda topic: topic != JOINT_STATES.name)
     reception = _reception_clock([aligned[topic] for topic in topics], problems)
     robot = _RobotClock(problems)
     for topic in topics:
-        arrays = dict(aligned[topic])
+        arrays = aligned[topic]
         arrays["received"] = reception.at(arrays["received"], arrays.pop("place"))
         arrays = ordered(arrays, "received")
         aligned[topic] = robot.align(topic, arrays) if "stamp" in arrays else arrays
@@ -93,9 +95,9 @@ def _rows(arrays: Arrays, rows: Rows | Mask) -> Arrays:
     return {name: values[rows] for name, values in arrays.items()}
 
 
-def _once(arrays: Arrays) -> Arrays:
-    """Return the messages without repetitions: with equal contents and stamps, or times of reception."""
-    key = arrays["step"][:, 0] if "step" in arrays else arrays.get("stamp", arrays["received"])
+def _repeated(arrays: Arrays) -> Rows:
+    """Return the rows of messages that repeat another one, with its contents and its stamp."""
+    key = arrays["step"][:, 0] if "step" in arrays else arrays["stamp"]
     key = np.where(np.isnan(key), arrays["received"], key)
     order = np.argsort(key, kind="stable")
     received = arrays["received"][order]  # a run that was recorded again has the same stamps at other times
@@ -105,7 +107,7 @@ def _once(arrays: Arrays) -> Arrays:
         values = arrays[name].reshape(len(key), -1)
         equal = ((values[one] == values[other]) | (np.isnan(values[one]) & np.isnan(values[other]))).all(axis=1)
         one, other = one[equal], other[equal]
-    return _rows(arrays, np.delete(np.arange(len(key)), other)) if len(other) else arrays
+    return other
 
 
 def _reception_clock(topics: list[Arrays], problems: list[Problem]) -> ReceptionClock:

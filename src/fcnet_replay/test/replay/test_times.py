@@ -214,3 +214,13 @@ def test_files_in_the_wrong_order_are_read_by_their_times(walk, write) -> None:
     figures = evaluate_bag(path).figures
     assert figures["policies"]["A"]["action_error_rad"]["steps"] == ALL
     assert figures["policies"]["A"]["action_error_rad"]["missing_steps"] == 0
+
+
+def test_equal_messages_after_a_clock_was_set_back_are_no_repetitions(write, write_bag, robot) -> None:
+    """The made-up robot's IMU measures always the same, and its times are multiples of 4 ms."""
+    with Reader(write_bag(custom={"fcnet.robot": "aliengo"})) as reader:
+        made = [(c.topic, time, bytes(data)) for c, time, data in reader.messages() if c.topic != STEPS]
+    found = read_episodes(write(list(step(-2, 1, 1)(made)), with_steps=False), BagReading())
+    for topic, record in ((JOINTS, found.run.joints), (IMU, found.run.imu), (TARGETS, found.run.targets)):
+        assert len(record.stamp) == sum(name == topic for name, _, _ in made)
+        assert (np.diff(record.stamp) > 0).all()
