@@ -159,9 +159,8 @@ def _steps(time: Array, order: Rows, spans: _Spans, states: Arrays, problems: li
                 known = 0.0 < passed <= PAUSE
                 total += jump - (passed if known else SEAM)
                 what = _set(jump, time[first] - total - time[spans.begin[spans.long][0]])
-                how = (
-                    "stamps give the times" if known else "or nothing was recorded: data before and after are separate"
-                )
+                what += " or nothing was recorded" if jump > 0 and not known else ""
+                how = "stamps give the times" if known else "data before and after are separate"
                 problems.append(Problem("clock", f"The clock of reception was {what}; {how}"))
             last = int(rows[-1])
         ahead.append(total)
