@@ -124,6 +124,14 @@ def test_a_path_is_no_uri_and_no_pattern(database, tmp_path, name) -> None:
     assert sorted(map(str, (tmp_path / "odd").rglob("*"))) == before
 
 
+def test_a_report_of_a_bag_whose_name_is_no_text_is_written(write_bag, tmp_path) -> None:
+    shutil.copytree(write_bag(seconds=0.6), tmp_path / ODD[-2])
+    report, bag = tmp_path / "report.html", os.fsencode(tmp_path / ODD[-2])
+    command = [sys.executable, "-m", "fcnet_core.cli", "replay", bag, "--robot", "aliengo", "--report", report]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert "Replay of" in report.read_text()
+
+
 def mcap(path: Path, names=tuple(KINDS), encoding="cdr", definitions=KINDS, **options) -> Path:
     """A file of COUNT messages a topic, of these names."""
     writer = McapWriter(str(path), **options)
