@@ -66,10 +66,7 @@ def refused_argument(description, arguments):
 
 def launch(*arguments, file="aliengo.launch.py"):
     return subprocess.run(
-        ["ros2", "launch", "fcnet_controller", file, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60.0,
+        ["ros2", "launch", "fcnet_controller", file, *arguments], capture_output=True, text=True, timeout=60.0
     )
 
 

@@ -100,13 +100,7 @@ def locales(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "variables",
-    [
-        {"LC_ALL": "zh_CN.GBK"},
-        {"LC_ALL": "de_DE.ISO-8859-1"},
-        {"LC_ALL": "xx_YY"},
-    ],
-    ids=" ".join,
+    "variables", [{"LC_ALL": "zh_CN.GBK"}, {"LC_ALL": "de_DE.ISO-8859-1"}, {"LC_ALL": "xx_YY"}], ids=" ".join
 )
 def test_output_is_replaced_where_a_terminal_cannot_show_it_and_files_are_utf_8(variables, locales, tmp_path):
     page = tmp_path / "report.html"

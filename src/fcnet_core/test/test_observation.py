@@ -8,14 +8,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
 from fcnet_core.files import converted
-from fcnet_core.observation import (
-    LAYOUT,
-    Known,
-    ObservationBuilder,
-    PolicyInterface,
-    RobotState,
-    velocity_interface,
-)
+from fcnet_core.observation import LAYOUT, Known, ObservationBuilder, PolicyInterface, RobotState, velocity_interface
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import matrix_from_xyzw
 

@@ -187,8 +187,7 @@ def test_the_check_names_what_is_pressed_and_commands_nothing(start, released, c
 
 
 @pytest.mark.parametrize(
-    ("button", "wanted"),
-    [("A", ["controller/stand_up"]), ("start", ["aliengo_bridge/reset", "controller/reset"])],
+    ("button", "wanted"), [("A", ["controller/stand_up"]), ("start", ["aliengo_bridge/reset", "controller/reset"])]
 )
 def test_a_button_sends_one_request_and_a_reset_goes_to_the_bridge_first(released, requests, button, wanted):
     released.hold_ready("L1")

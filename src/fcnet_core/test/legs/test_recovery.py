@@ -50,8 +50,7 @@ def righting(robot):
 
 
 @pytest.mark.parametrize(
-    ("angle", "expected"),
-    [(0.0, "belly"), (1.4, "right side"), (-1.4, "left side"), (3.1, "back"), (-3.1, "back")],
+    ("angle", "expected"), [(0.0, "belly"), (1.4, "right side"), (-1.4, "left side"), (3.1, "back"), (-3.1, "back")]
 )
 def test_gravity_says_what_a_robot_lies_on(angle, expected):
     assert lying_on(projected_gravity(rolled(angle))) == expected

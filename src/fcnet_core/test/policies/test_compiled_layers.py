@@ -72,8 +72,7 @@ def exact_gelu_tanh(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("compiled", "exact", "further"),
-    [(gelu, exact_gelu, []), (gelu_tanh, exact_gelu_tanh, [-1e6, -300.0, 300.0, 1e6])],
+    ("compiled", "exact", "further"), [(gelu, exact_gelu, []), (gelu_tanh, exact_gelu_tanh, [-1e6, -300.0, 300.0, 1e6])]
 )
 def test_gelu_is_exact_to_float32_rounding(compiled, exact, further) -> None:
     x = np.concatenate([np.linspace(-10, 10, 100_001), further]).astype(np.float32)

@@ -276,12 +276,7 @@ class Client:
         self.drive_until(lambda: time.monotonic() >= end, "the end of a drive", vx, yaw_rate, duration + TIMEOUT)
 
     def drive_until(
-        self,
-        condition: Callable[[], Any],
-        what: str,
-        vx: float = 0.0,
-        yaw_rate: float = 0.0,
-        timeout: float = TIMEOUT,
+        self, condition: Callable[[], Any], what: str, vx: float = 0.0, yaw_rate: float = 0.0, timeout: float = TIMEOUT
     ) -> None:
         """Publish cmd_vel [m/s, rad/s] every 50 ms until `condition()` is true."""
         command = Twist()
