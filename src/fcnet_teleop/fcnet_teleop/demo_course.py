@@ -43,11 +43,7 @@ PUSH_TIME = 1.5  # [s] in which a robot falls
 RESPONSE_TIMEOUT = 30.0  # [s]
 GET_UP_TIMEOUT = 40.0  # [s] from the fall until it walks
 STARTING: dict[str, Request] = {Mode.PASSIVE: Request.STAND_UP, Mode.STANDING: Request.WALK}
-GETTING_UP: dict[str, Request] = {
-    Mode.FAULT: Request.RESET,
-    Mode.PASSIVE: Request.RECOVER,
-    Mode.STANDING: Request.WALK,
-}
+GETTING_UP: dict[str, Request] = {Mode.FAULT: Request.RESET, Mode.PASSIVE: Request.RECOVER, Mode.STANDING: Request.WALK}
 
 
 class DemoCourse(Node):

@@ -27,10 +27,7 @@ class Pacer:
     """
 
     def __init__(
-        self,
-        period: float,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        self, period: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._period, self._clock, self._sleep = period, clock, sleep
         self._deadline = self._measured_from = clock()

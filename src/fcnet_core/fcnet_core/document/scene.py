@@ -13,8 +13,4 @@ STYLE = Path(__file__).with_name("scene.css")
 
 def scene_facts(robot: Robot) -> dict[str, Any]:
     """Return the robot's sizes [m] for scene.js."""
-    return {
-        "trunk": list(robot.geometry.trunk),
-        "foot": robot.geometry.foot_radius,
-        "height": robot.nominal_height,
-    }
+    return {"trunk": list(robot.geometry.trunk), "foot": robot.geometry.foot_radius, "height": robot.nominal_height}

@@ -14,15 +14,7 @@ import yaml
 from rclpy.node import Node
 
 from . import VerbError, add_command, add_verb
-from .graph import (
-    absolute,
-    call_service,
-    graph_node,
-    offered_profiles,
-    receiving_profile,
-    wait_for,
-    wait_for_discovery,
-)
+from .graph import absolute, call_service, graph_node, offered_profiles, receiving_profile, wait_for, wait_for_discovery
 from .interfaces import as_plain, fill_message, load_interface
 
 WINDOW = 10000  # messages over which a rate is measured
