@@ -232,13 +232,13 @@ def create_request_services(
 ) -> None:
     """Create the service ~/NAME for each request by name, and ~/emergency_stop if there is one.
 
-    A request returns the text of its response; if it raises ValueError, the response is a refusal with the error.
+    A request returns the text of its response; if it raises ValueError or OSError, the response is a refusal with it.
     """
 
     def respond(request: Callable[[], str], _message: Any, response: Any) -> Any:
         try:
             response.message, response.success = request(), True
-        except ValueError as refusal:
+        except (ValueError, OSError) as refusal:  # OSError: such as too many open files
             response.message = str(refusal)
         node.get_logger().info(response.message)
         return response

@@ -3,6 +3,7 @@ the I/O process when targets end.
 """
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -47,6 +48,16 @@ def followed(start, client, board, robot):
     client.until_driver_mode(DriverMode.DAMPING)
     client.follow(board, robot.lie_pose)
     return program
+
+
+def reset_with_few_files(client, process):
+    """Request a reset of a bridge that cannot open a further file; return the response."""
+    before = resource.prlimit(process, resource.RLIMIT_NOFILE)
+    resource.prlimit(process, resource.RLIMIT_NOFILE, (3, before[1]))
+    try:
+        return client.call("aliengo_bridge/reset")
+    finally:
+        resource.prlimit(process, resource.RLIMIT_NOFILE, before)
 
 
 def arrivals_of(board):
@@ -110,6 +121,9 @@ def test_a_reset_starts_another_io_process_in_place_of_one_that_was_killed_and_t
         if moment != "before":
             client.offer_gains(stiffness, 1.5)
             time.sleep(0.3)
+            refused = reset_with_few_files(client, followed.process.pid)
+            assert not refused.success
+            assert "open files" in refused.message
         assert client.emergency_stop("aliengo_bridge").success, "it is damped until a reset anyway"
         board.commands.reset()
         client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")

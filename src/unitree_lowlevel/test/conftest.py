@@ -19,6 +19,7 @@ settings.register_profile("busy_machine", deadline=None, max_examples=50)
 settings.load_profile("busy_machine")
 
 PERIOD = 0.002
+NOISE = {"position": 1e-9, "orientation": 1e-3, "angular_velocity": 1e-3, "linear_acceleration": 1e-3}
 
 
 @pytest.fixture(params=["aliengo", "a1"])
@@ -38,7 +39,7 @@ class Bench:
     """A driver in front of an ideal robot: its joints are where the last stiff command wanted them.
 
     `state` holds what its sensors say otherwise than a healthy robot's; `silent` keeps its states back, `frozen` its
-    tick, `still` its sensors.
+    tick, `still` its sensors, `constant` those named.
     """
 
     def __init__(self, robot: Robot, **options: Any) -> None:
@@ -49,6 +50,8 @@ class Bench:
         self.position = self._last_position = robot.lie_pose.copy()
         self.state: dict[str, Any] = {}
         self.silent = self.frozen = self.still = False
+        self.constant: set[str] = set()
+        self._slip = 0, 0.0
         self.sent: list[LowCommand] = []
         self._cycles = self._tick = 0
         self._rng = np.random.default_rng(0)
@@ -79,6 +82,14 @@ class Bench:
         """Send targets that arrived `age` [s] ago; why they are refused."""
         return self.driver.set_targets(np.array(targets), self.now - age, source)
 
+    def slip(self, joint: int, angle: float) -> None:
+        """Shift what the encoder of a joint says by a further angle [rad]."""
+        self._slip = joint, self._slip[1] + angle
+
+    def jump_tick(self, ticks: int) -> None:
+        """Advance the board's tick at once."""
+        self._tick += ticks
+
     def awake(self):
         """Active, with a state, and ready for targets."""
         self.driver.activate()
@@ -104,9 +115,13 @@ class Bench:
         self.counters.duplicates += self.frozen
         velocity, self._last_position = (self.position - self._last_position) / PERIOD, self.position
         state = healthy_state(self.robot, position=self.position, velocity=velocity, tick=self._tick)
-        if not self.still:
-            state = replace(state, angular_velocity=1e-3 * self._rng.standard_normal(3))
-        return Reception(replace(state, **self.state), self.now)
+        state = replace(state, **self.state)
+        for name, size in NOISE.items():
+            if not self.still and name not in self.constant:
+                value = getattr(state, name)
+                state = replace(state, **{name: value + size * self._rng.standard_normal(len(value))})
+        state.position[self._slip[0]] += self._slip[1]
+        return Reception(state, self.now)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Each check passes a healthy robot and names its finding beyond its threshold."""
 
 import math
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -224,6 +225,20 @@ def test_the_loss_survives_a_restart_and_the_wrap_of_the_tick():
     assert line.loss.share is None
 
 
+def test_states_with_an_early_tick_are_warned_of_and_explain_why_none_is_new(robot):
+    line, watch = Line(), LinkWatch()
+    for number in range(1000):
+        line.counters.old += 1
+        line.counters.received += 1
+        line.run(0.002)
+        watch.check(20.0 + 0.002 * number, line.counters)
+    assert line.loss.share == 0.0
+    assert line.loss.check(robot.safety).name == "old_states"
+    assert "tick" in watch.rejection
+    watch.check(25.0, line.counters)
+    assert watch.rejection is None
+
+
 def test_network_events_are_reported_for_a_while():
     watch, counters = LinkWatch(), TransportCounters()
     assert watch.check(1.0, counters) == []
@@ -244,7 +259,7 @@ class Motion:
     """States of joints that swing, 2 ms apart."""
 
     def __init__(self, robot):
-        self.watch = VelocityWatch(robot.safety)
+        self.watch, self.state = VelocityWatch(robot.safety), healthy_state(robot)
         self.now, self.cycles = 20.0, 0
 
     def run(self, seconds, measured=lambda velocity: velocity, late=0.0, rng=None, speed=1.0):
@@ -255,7 +270,9 @@ class Motion:
             self.now += 0.002
             phase = 2 * np.pi * 2.5 * 0.002 * self.cycles * speed
             position, velocity = np.full(12, 0.5 * np.sin(phase)), np.full(12, 5 * np.pi * 0.5 * np.cos(phase))
-            self.watch.update(self.now + late * (rng.random() if rng else 0.0), position, measured(velocity))
+            rates = np.concatenate((measured(velocity), np.zeros(3)))
+            state = replace(self.state, position=position)
+            self.watch.update(self.now + late * (rng.random() if rng else 0.0), state, rates)
             found |= {self.watch.finding.name} if self.watch.finding else set()
         return found
 

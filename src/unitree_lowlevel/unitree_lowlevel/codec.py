@@ -21,6 +21,7 @@ from fcnet_core.names import BUTTONS
 from fcnet_core.observation import SensorReading
 from fcnet_core.rotation import xyzw_from_wxyz
 
+LOW_LEVEL = 0xFF  # levelFlag of commands to motors
 PERIOD = 0.002  # [s] of the motor board's own loop, and so of commands and states
 SERVO = 0x0A  # motor modes of the vendor
 OFF = 0x00
@@ -59,7 +60,7 @@ class LowState(SensorReading):
 
     mode: motor modes; temperature of the motors [deg C]; imu_temperature [deg C]; foot_force (4,), FR FL RR RL, in the
     vendor's units; tick: the board's own time, in its own unit; remote: REMOTE_BYTES of the wireless remote; identity:
-    the header's (commVersion, robotID) or the two version words in their place.
+    the header's (commVersion, robotID) or the two version words in their place; level: the header's levelFlag.
     """
 
     mode: npt.NDArray[np.uint8]
@@ -69,6 +70,7 @@ class LowState(SensorReading):
     tick: int
     remote: bytes
     identity: tuple[int, ...]
+    level: int = LOW_LEVEL
 
 
 @dataclass(frozen=True)
@@ -103,8 +105,6 @@ def encode_remote(remote: RemoteState) -> bytes:
     bits = sum(1 << bit for bit, name in enumerate(BUTTONS) if name in remote.buttons)
     return _REMOTE_LAYOUT.pack(bits, remote.lx, remote.rx, remote.ry, remote.L2, remote.ly)
 
-
-LOW_LEVEL = 0xFF  # levelFlag of commands to motors
 
 _MOTOR_COMMAND = np.dtype(
     [
@@ -225,7 +225,7 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
     """Return the state in a datagram.
 
     Raises WireError for a wrong size, head or checksum and for a position, velocity or IMU value that is not finite.
-    The level is not checked, as in the vendor's library.
+    Any level is accepted, as in the vendor's library.
     """
     record = _opened(generation, generation.state, datagram)[0]
     motors = record["motors"][:MOTORS]
@@ -246,13 +246,14 @@ def decode_state(generation: Generation, datagram: bytes) -> LowState:
         tick=int(record["tick"]),
         remote=record["remote"].tobytes(),
         identity=tuple(record["identity"].tolist()),
+        level=int(record["level"]),
     )
 
 
 def encode_state(generation: Generation, state: LowState) -> bytes:
     """Return the datagram of a state; values beyond the wire's range are clipped."""
     record = _blank(generation, generation.state)
-    record["identity"][0] = state.identity
+    record["level"], record["identity"][0] = state.level, state.identity
     record["quaternion"][0] = np.roll(state.orientation, 1)
     record["angular_velocity"][0] = state.angular_velocity
     record["linear_acceleration"][0] = state.linear_acceleration

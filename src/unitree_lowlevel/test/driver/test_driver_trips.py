@@ -10,6 +10,8 @@ from fcnet_core.errors import FcnetError, WireError
 from unitree_lowlevel.codec import OFF, SERVO, RemoteState, encode_remote
 from unitree_lowlevel.driver import DriverMode
 
+IMU = ("orientation", "angular_velocity", "linear_acceleration")
+MOTOR_TURN = 0.69  # [rad] of a joint per turn of its motor, which has the encoder
 ALL_OFF, ONE_OFF = np.full(12, OFF), np.where(np.arange(12) == 5, OFF, SERVO)
 TURNING = np.array([0.0, 5.0, 0.0])
 
@@ -32,6 +34,10 @@ TURNING = np.array([0.0, 5.0, 0.0])
         ("stale_state", 0.25, "silent"),
         ("frozen_state", 0.25, "frozen"),
         ("frozen_state", 0.25, "still"),
+        *(("frozen_state", 0.25, lambda bench, name=name: bench.constant.add(name)) for name in IMU),
+        ("servo_lost", 0.06, {"level": 0xEE}),
+        ("velocity_mismatch", 0.12, lambda bench: bench.slip(4, MOTOR_TURN)),
+        ("velocity_mismatch", 0.25, {"angular_velocity": np.array([0.0, 0.0, 30.0])}),
         ("not_finite", 0.002, lambda bench: bench.counters.reject(WireError("not_finite", "a state holds NaN"))),
         ("target_jump", 0.002, lambda bench: bench.send(bench.position - 2.0 * np.eye(12)[1])),
     ],
@@ -53,6 +59,47 @@ def test_what_is_wrong_with_a_state_or_a_target_trips(bench, name, seconds, faul
     assert len(events) == 1, events
     assert events[0][0] == logging.ERROR
     assert f"{name}: " in events[0][1]
+
+
+def test_a_position_that_stays_while_its_target_moves_trips_but_not_at_rest(bench):
+    bench.following()
+    bench.constant.add("position")
+    bench.state = {"position": bench.position.copy()}
+    bench.run(1.0, bench.position)
+    assert bench.driver.mode is DriverMode.FOLLOWING
+    for step in range(20):
+        bench.run(0.02, bench.state["position"] + 0.01 * step * np.eye(12)[3])
+    assert bench.driver.trip.name == "frozen_state"
+    assert "FL_hip_joint" in bench.driver.trip.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("temperature", {"temperature": np.where(np.arange(12) == 5, -126.0, 40.0)}),
+        ("board_restarted", lambda bench: setattr(bench.counters, "restarts", 1)),
+        ("tick_jump", lambda bench: bench.jump_tick(3000)),
+        ("tick_jump", lambda bench: bench.jump_tick(3_600_000)),
+    ],
+)
+def test_what_is_odd_about_a_board_is_a_warning_and_the_robot_is_still_followed(bench, name, fault):
+    bench.following()
+    if isinstance(fault, dict):
+        bench.state = fault
+    else:
+        fault(bench)
+    bench.run(0.3, bench.position)
+    assert [warning for warning in bench.driver.warnings if warning.startswith(name)], bench.driver.warnings
+    assert bench.driver.mode is DriverMode.FOLLOWING
+
+
+def test_a_single_wrong_position_trips_nothing(bench):
+    bench.following()
+    bench.slip(4, MOTOR_TURN)
+    bench.cycle()
+    bench.slip(4, -MOTOR_TURN)
+    bench.run(0.4, bench.position)
+    assert bench.driver.mode is DriverMode.FOLLOWING
 
 
 def test_a_blocked_joint_trips(bench):

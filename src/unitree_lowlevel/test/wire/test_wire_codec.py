@@ -96,7 +96,7 @@ def test_commands_become_the_bytes_of_the_other_codec_and_are_read_back_within_o
 @both_generations
 def test_states_are_read_as_the_other_codec_reads_them(generation):
     with np.load(VECTORS) as vectors:
-        names = [field.name for field in fields(LowState)]
+        names = [field.name for field in fields(LowState) if field.name != "level"]
         datagrams = vectors[f"{generation.name}_states"]
         columns = {name: vectors[f"{generation.name}_state_{name}"] for name in names}
     assert len(datagrams) == 60

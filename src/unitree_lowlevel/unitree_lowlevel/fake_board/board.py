@@ -19,6 +19,7 @@ from fcnet_core.errors import WireError
 from unitree_lowlevel.codec import (
     GENERATIONS,
     JOINTS,
+    LOW_LEVEL,
     MOTORS,
     OFF,
     PERIOD,
@@ -279,6 +280,7 @@ class FakeBoard:
             tick=int(self._cycles * PERIOD * MILLISECONDS) % 2**32,
             remote=encode_remote(self.faults.remote)[:-4] + (self._cycles // REMOTE_CYCLES).to_bytes(4, "little"),
             identity=(0, 0),
+            level=LOW_LEVEL,
             **self._physics.sense(),
         )
 

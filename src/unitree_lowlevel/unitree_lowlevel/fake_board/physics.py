@@ -17,9 +17,9 @@ STOP_MARGIN = 0.1  # [rad] from the vendor's limits to the mechanical stops, whi
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 AT_REST = (0.0, 0.0, GRAVITY)  # [m/s^2] of an accelerometer
 # Standard deviations of the sensors at noise 1: no real sensor repeats a value. Joints [rad, rad/s], angular
-# velocity [rad/s], acceleration [m/s^2].
-NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02], [MOTORS, MOTORS, 3, 3])
-NOISE_PARTS = [MOTORS, 2 * MOTORS, 2 * MOTORS + 3]
+# velocity [rad/s], acceleration [m/s^2], orientation (a quaternion's elements).
+NOISE = np.repeat([1e-4, 0.01, 0.005, 0.02, 1e-4], [MOTORS, MOTORS, 3, 3, 4])
+NOISE_PARTS = [MOTORS, 2 * MOTORS, 2 * MOTORS + 3, 2 * MOTORS + 6]
 
 
 class BoardPhysics(Protocol):
@@ -87,12 +87,12 @@ class JointPhysics:
 
     def sense(self) -> dict[str, Array]:
         noise = self._noise * self._rng.standard_normal(len(NOISE))
-        position, velocity, rate, acceleration = np.split(noise, NOISE_PARTS)
+        position, velocity, rate, acceleration, orientation = np.split(noise, NOISE_PARTS)
         return {
             "position": self._position + position,
             "velocity": self._velocity + velocity,
             "torque": self._torque,
-            "orientation": np.array(UPRIGHT),
+            "orientation": UPRIGHT + orientation,
             "angular_velocity": rate,
             "linear_acceleration": AT_REST + acceleration,
             "foot_force": np.zeros(4),

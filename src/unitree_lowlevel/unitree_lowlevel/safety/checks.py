@@ -13,15 +13,20 @@ import numpy as np
 
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
+from fcnet_core.observation import SensorReading
 from fcnet_core.robot import Robot, Safety
-from fcnet_core.rotation import tilt
+from fcnet_core.rotation import product, tilt
 from unitree_lowlevel.codec import DAMPING_STEP, JOINTS, MOTORS
 
 MISMATCH_WINDOW = 0.1  # [s] over which velocities are compared with positions, a quarter of a stride
 MISMATCH_SHARE = 0.5  # fraction of the distance, accepted in addition: a simulated robot may be slower than the clock
 LATENESS_WINDOW = 1.0  # [s] over which the loop's lateness is averaged
 LONGEST_STEP = 0.02  # [s] between two states; the motion over a longer gap is unknown
+JUMP = 0.5  # [rad] of a joint, found in a single window; a turn of the motor, which has the encoder, is about 0.69
+COLDEST = -40.0  # [deg C] of a working motor; a value below is a broken sensor, or above the wire's 127
 TILT = "tilt"
+_INVERSE = np.array([-1.0, -1.0, -1.0, 1.0])  # times a unit quaternion
+_TURNING = (*JOINTS, *(f"the trunk about its {axis} axis" for axis in "xyz"))
 
 
 class Severity(IntEnum):
@@ -123,7 +128,11 @@ class RobotChecks:
         """Check motor temperatures (12,) [deg C] against the warning and the trip threshold."""
         limit, worst = self._safety.max_temperature, int(temperature.argmax())
         if (hottest := float(temperature[worst])) < self._safety.temperature_warning:
-            return None
+            worst = int(temperature.argmin())
+            if (coldest := float(temperature[worst])) >= COLDEST:
+                return None
+            reason = f"the motor of {JOINTS[worst]} reports {coldest:.0f} C: the true one is unknown; check its sensor"
+            return Finding("temperature", reason, Severity.WARNING)
         reason = f"the motor of {JOINTS[worst]} has {hottest:.0f} C, the limit is {limit:g} C"
         if hottest < limit:
             return Finding("temperature", f"{reason}; rest soon", Severity.WARNING)
@@ -240,10 +249,11 @@ class TargetWatch:
 
 
 class VelocityWatch:
-    """Compares integrated velocities with changes of position, over windows of MISMATCH_WINDOW [s].
+    """Compares integrated velocities with changes of position, and the gyro with changes of the orientation, over
+    windows of MISMATCH_WINDOW [s].
 
-    Two contradicting windows in a row are a finding, a single one is not; alternating ones also become one. finding: of
-    the newest windows.
+    Two contradicting windows in a row are a finding, a single one is not, unless a joint has jumped by JUMP;
+    alternating ones also become one. finding: of the newest windows.
     """
 
     def __init__(self, safety: Safety) -> None:
@@ -251,26 +261,33 @@ class VelocityWatch:
         self._score = 0  # two more for each window that differs, one less for each that does not
         self.finding: Finding | None = None
         self._start = self._time = -math.inf
-        self._position = self._way = np.zeros(MOTORS)
+        self._way = np.zeros(len(_TURNING))
+        self._first: SensorReading | None = None
 
-    def update(self, now: float, position: Array, velocity: Array) -> None:
-        """Add a new state that arrived at time `now` [s]."""
+    def update(self, now: float, state: SensorReading, rates: Array) -> None:
+        """Add a new state that arrived at time `now` [s]; rates (15,): its velocities, then its gyro [rad/s]."""
         step, self._time = now - self._time, now
-        if step <= LONGEST_STEP:
-            self._way = self._way + step * velocity
+        if step <= LONGEST_STEP and self._first is not None:
+            self._way = self._way + step * rates
             if now - self._start < MISMATCH_WINDOW:
                 return
-            moved = position - self._position
-            worst = _beyond(np.abs(moved - self._way) - MISMATCH_SHARE * np.abs(self._way), self._limit)
-            self._score = max(self._score - 1, 0) if worst is None else min(self._score + 2, 4)
-            self.finding = None
-            if worst is not None and self._score == 4:
-                self.finding = Finding(
-                    "velocity_mismatch",
-                    f"{JOINTS[worst]} moved by {moved[worst]:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities give "
-                    f"{self._way[worst]:.2f} rad; a sensor of this joint is broken: run the doctor",
-                )
-        self._start, self._position, self._way = now, position, np.zeros(MOTORS)
+            turn = product(self._first.orientation * _INVERSE, state.orientation)
+            turned = 2.0 * np.sign(turn[3]) * turn[:3]  # [rad], of a small rotation
+            self._compare(np.concatenate((state.position - self._first.position, turned)))
+        self._start, self._first, self._way = now, state, np.zeros(len(_TURNING))
+
+    def _compare(self, moved: Array) -> None:
+        error, self.finding = np.abs(moved - self._way), None
+        if (worst := _beyond(error - MISMATCH_SHARE * np.abs(self._way), self._limit)) is None:
+            self._score = max(self._score - 1, 0)
+            return
+        self._score = min(self._score + (4 if worst < MOTORS and error[worst] > JUMP else 2), 4)
+        if self._score == 4:
+            self.finding = Finding(
+                "velocity_mismatch",
+                f"{_TURNING[worst]} moved by {moved[worst]:.2f} rad in {MISMATCH_WINDOW:g} s, its velocities give "
+                f"{self._way[worst]:.2f} rad; a sensor of it is broken: run the doctor",
+            )
 
 
 class FallWatch:

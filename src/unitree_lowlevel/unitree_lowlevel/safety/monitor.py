@@ -13,7 +13,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import tilt
-from unitree_lowlevel.codec import JOINTS, MOTORS, SERVO, LowState
+from unitree_lowlevel.codec import JOINTS, LOW_LEVEL, MOTORS, SERVO, LowState
 from unitree_lowlevel.safety.checks import (
     TILT,
     FallWatch,
@@ -120,11 +120,13 @@ class SafetyMonitor:
         self._identity: tuple[int, ...] | None = None
         self._other_robot: Finding | None = None
         self._in_servo_mode = np.zeros(MOTORS, dtype=bool)  # motors that have reported servo mode since then
+        self._at_low_level = False  # whether the board has reported this level since then
 
     def inspect(
         self, now: float, reception: Reception | None, counters: TransportCounters, target: Array | None
     ) -> list[Finding]:
         """Return all findings at time `now` [s], the most severe first. target: (12,) [rad], None unless following."""
+        self.states.target = target
         is_new, late = self.states.update(reception), self._loop.update(now)
         found: list[Finding | None] = [*self._link.check(now, counters)]
         problem = self.states.check(now, self._link.rejection)
@@ -139,7 +141,7 @@ class SafetyMonitor:
             if is_new:
                 self.remote.update(now, state.remote)
                 self._take_sender(state)
-                self._mismatch.update(now, state.position, state.velocity)
+                self._mismatch.update(now, state, self.states.rates)
                 self._fall.update(now, state.angular_velocity)
             found += [
                 self._check_stop(),
@@ -186,8 +188,13 @@ class SafetyMonitor:
     def _check_servo(self, state: LowState) -> Finding | None:
         """Check for motors that have left servo mode, as one that cuts out does (too hot, without power).
 
-        The modes that real boards report are unknown: motors that never report servo mode are not checked.
+        The modes that real boards report are unknown: motors that never report servo mode are not checked, nor is the
+        level of a board that never reports the low one.
         """
+        self._at_low_level |= state.level == LOW_LEVEL
+        if self._at_low_level and state.level != LOW_LEVEL:
+            reason = f"the board has left the low level ({LOW_LEVEL:#x}) and reports {state.level:#x}"
+            return Finding("servo_lost", f"{reason}; end the vendor's programs, switch the robot off and on")
         in_servo_mode = state.mode == SERVO
         self._in_servo_mode |= in_servo_mode
         lost = np.flatnonzero(self._in_servo_mode & ~in_servo_mode)
