@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
+from distortions import CONTENTS, LINES
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import Robot, load_robot
@@ -112,10 +113,39 @@ class Board(FakeBoard):
         self._sensed: deque[tuple[float, Array, Array]] = deque(maxlen=KEPT)
         self._tilted = False
         self._tilted_at: float | None = None
+        self._distortion_name, self._first, self._began, self._held = "", None, 0.0, list[bytes]()
+        self._off_until = 0.0
+
+    def distort(self, name: str) -> None:
+        """Begin a fault of CONTENTS or LINES, or end it ("")."""
+        self._distortion_name, self._first, self._began = name, None, time.monotonic()
+        self._held.clear()
+
+    def reboot(self, silence: float) -> None:
+        """Switch the board off for `silence` [s]: no states, motors off, then a tick from 0."""
+        self.restart()
+        self._off_until = time.monotonic() + silence
+
+    def _receive(self, now: float) -> None:
+        super()._receive(now)
+        if now < self._off_until:
+            self._restart = True  # commands have no effect yet
+
+    def _deliver(self, now: float) -> None:
+        if (change := LINES.get(self._distortion_name)) is None:
+            super()._deliver(now)
+            return
+        for datagram, client in self._departing.take(now):
+            for sent in change(datagram, self._held, now - self._began):
+                with suppress(OSError):  # the client has gone
+                    self._socket.sendto(sent, client)
 
     def _state(self) -> LowState:
         state, now = super()._state(), time.monotonic()
         self._sensed.append((now, state.position.copy(), state.velocity.copy()))
+        if (change := CONTENTS.get(self._distortion_name)) is not None:
+            self._first = self._first or state
+            state = change(state, self._first, now - self._began)
         if not self._tilted:
             return state
         self._tilted_at = self._tilted_at or now

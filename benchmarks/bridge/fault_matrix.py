@@ -5,6 +5,7 @@ them. For every cell: the reaction and its time, the commands on the wire, and w
 
 Run it in a shell after `. env.sh`, on an otherwise idle machine; it took 26 minutes for both robots at once:
     python benchmarks/bridge/fault_matrix.py --robot aliengo --markdown docs/fault_matrix.md
+    python benchmarks/bridge/fault_matrix.py --field --modes walking
 Exit code 1: a forbidden command left the bridge, or a fault was missed or taken for another one.
 """
 
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +24,7 @@ import numpy as np
 from common import table
 from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLERATED, FaultCase
 from fault_rig import Events, FaultRig
+from field_cases import FIELD, changeable_files
 from wire_oracle import WireOracle
 
 from fcnet_core.robot import load_robot
@@ -251,17 +254,21 @@ def main() -> int:
     parser.add_argument(
         "--faults", default="", help="only faults whose name contains one of these, separated by commas"
     )
+    parser.add_argument("--field", action="store_true", help="faults of field_cases.py, instead of those of the page")
     parser.add_argument("--modes", default=",".join(MODES), help="only these modes, separated by commas")
     parser.add_argument("--markdown", type=Path, help="file to write")
     options = parser.parse_args()
     parts = options.faults.lower().split(",")
-    cases = [case for case in CASES if any(part in case.name.lower() for part in parts)]
+    cases = [case for case in (FIELD if options.field else CASES) if any(part in case.name.lower() for part in parts)]
     chosen = [(case, mode) for case in cases for mode in MODES if mode in options.modes.split(",")]
     robots: dict[str, list[Cell]] = {name: [] for name in options.robot.split(",")}
     for name, cells in robots.items():
         path = Path(tempfile.gettempdir()) / f"fault_matrix_{name}.log"
         print(f"{name}: {len(chosen)} cells; the output of bridge and controller is in {path}", file=sys.stderr)
-        with path.open("w") as log, FaultRig(load_robot(name), log) as rig:
+        with ExitStack() as stack:
+            log = stack.enter_context(path.open("w"))
+            parameters, files = stack.enter_context(changeable_files(name))
+            rig = stack.enter_context(FaultRig(load_robot(name), log, params_file=str(parameters), files=files))
             for case, mode in chosen:
                 cells.append(run_cell(rig, case, mode))
                 print(f"{case.name:<30} {mode:<12} {cells[-1].short}", file=sys.stderr, flush=True)

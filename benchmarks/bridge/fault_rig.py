@@ -8,8 +8,10 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TextIO
 
 from board_process import BoardProcess
@@ -60,6 +62,7 @@ class FaultRig:
     commands them.
 
     log: receives the output of bridge and controller. physics: see BoardProcess. params_file: of bridge and controller.
+    files: "robot" and "policy", which may be changed.
     speed [m/s]: forward while walking. control: further parameters of the controller. domain: of ROS. bridge: its node.
     events: since they were last replaced. gains: publishes joint_gains.
     """
@@ -71,8 +74,10 @@ class FaultRig:
         physics: str = "mujoco",
         params_file: str = "",
         speed: float = 0.3,
+        files: Mapping[str, Path] | None = None,
         **control: object,
     ) -> None:
+        self.files = files or {}
         self.robot, self.bridge = robot, f"{robot.name}_bridge"
         interface = load_model(shipped_model(robot.name)).card.interface
         kp, kd = interface.stiffness.tolist(), interface.damping.tolist()
