@@ -61,16 +61,22 @@ def test_what_is_wrong_with_a_state_or_a_target_trips(bench, name, seconds, faul
     assert f"{name}: " in events[0][1]
 
 
-def test_a_position_that_stays_while_its_target_moves_trips_but_not_at_rest(bench):
+@pytest.mark.parametrize("is_blocked", [False, True])
+def test_a_position_that_stays_while_its_target_moves_trips_unless_the_torque_shows_that_it_is_blocked(
+    bench, is_blocked
+):
     bench.following()
     bench.constant.add("position")
-    bench.state = {"position": bench.position.copy()}
+    bench.state = {"position": bench.position.copy(), "velocity": np.zeros(12)}
     bench.run(1.0, bench.position)
     assert bench.driver.mode is DriverMode.FOLLOWING
     for step in range(20):
+        bench.state |= {"torque": np.full(12, 0.1 * step * is_blocked)}
         bench.run(0.02, bench.state["position"] + 0.01 * step * np.eye(12)[3])
-    assert bench.driver.trip.name == "frozen_state"
-    assert "FL_hip_joint" in bench.driver.trip.reason
+    assert (bench.driver.mode is DriverMode.FOLLOWING) == is_blocked
+    if not is_blocked:
+        assert bench.driver.trip.name == "frozen_state"
+        assert "FL_hip_joint" in bench.driver.trip.reason
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ OLD_TIME = 0.05  # [s] after the last early tick in which it explains missing st
 FAST_CLOCK = 1.5  # states due by the board's clock, per state due by this computer's, from which its tick has jumped
 LOOK = 0.02  # [s] between two looks for sensors that do not change
 FROZEN_MOTION = 0.1  # [rad] of a target during which the position of its joint must change
-# Of the values of all sensors: the parts of the IMU, the positions of joints, and their velocities with the gyro.
+# Of the values of all sensors: the parts of the IMU; torques, positions and velocities; velocities and gyro.
 _IMU_PARTS = {"orientation": slice(0, 4), "accelerometer": slice(4, 7), "gyro": slice(43, 46)}
-_POSITIONS, _RATES = slice(19, 19 + MOTORS), slice(31, 46)
+_JOINTS, _RATES = slice(7, 7 + 3 * MOTORS), slice(31, 46)
 _TICKS = (1.0, 2.0, 2000.0)  # ticks per 2 ms state if the tick counts states, milliseconds or microseconds
 ADVICE = (
     "check that the robot is on, its cable, the parameters network.target and network.port, and the address of this "
@@ -84,14 +84,16 @@ class StateWatch:
     def _look(self, now: float, sensors: Array) -> None:
         np.putmask(self._changed, sensors != self._sensors, now)
         self._sensors, still = sensors, now - self._changed > self._frozen_time
-        stuck = still[_POSITIONS] & self._moved  # at the last look already, so that the joint could have moved since
+        torque, position, velocity = still[_JOINTS].reshape(3, MOTORS)
+        # A blocked joint has no velocity, and its torque changes. The target had moved at the last look already.
+        stuck = position & (torque | ~velocity) & self._moved
         frozen = [name for name, part in _IMU_PARTS.items() if still[part].all()]
         frozen += [f"{JOINTS[joint]}, whose target moves," for joint in np.flatnonzero(stuck)]
         self._frozen = " and ".join(frozen)
         if self.target is None:
             self._moved[:] = self._follows = False
             return
-        self._reference = np.where(still[_POSITIONS] & self._follows, self._reference, self.target)
+        self._reference = np.where(position & self._follows, self._reference, self.target)
         self._moved, self._follows = np.abs(self.target - self._reference) > FROZEN_MOTION, True
 
     def is_stale(self, now: float) -> bool:
