@@ -1,7 +1,5 @@
 """Launch arguments: which are there, and that those that do not fit together start nothing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A bag for a replay through ROS: its topics and robot, the policy's steps over it, and the result in numbers."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from contextlib import closing

@@ -1,7 +1,5 @@
 """`tools/setup.sh` and `. env.sh`: one setup at a time, and ROS stays on this computer."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

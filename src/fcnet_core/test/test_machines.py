@@ -1,7 +1,5 @@
 """fcnet on machines as people have them: full disks, other locales, no home, pipes, other users."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Programs in the environment of another ROS stack, and on a machine without a home."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Parameters of one dataclass: described to ROS, checked, and refused by name."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

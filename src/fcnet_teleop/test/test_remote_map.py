@@ -1,7 +1,5 @@
 """The remote control's file is the only source of what buttons and keys mean; a mistake in it is one sentence."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import math

@@ -1,7 +1,5 @@
 """Options that a refusal of a bag names exist in every verb that can print it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

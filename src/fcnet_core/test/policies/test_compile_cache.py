@@ -1,7 +1,5 @@
 """A function is compiled whether or not numba's cache can be read and written."""
 
-from __future__ import annotations
-
 import pytest
 from machine import NOBODY, needs_mounts, run, small_disk
 

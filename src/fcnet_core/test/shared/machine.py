@@ -1,7 +1,5 @@
 """Other machines in a process of its own: mounts, users and locales that are real there and nowhere else."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Bags as people have them: databases with a log, odd paths, other encodings and names, types without text, packed."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re
