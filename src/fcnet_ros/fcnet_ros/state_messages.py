@@ -141,15 +141,15 @@ class StateBuffer(RobotState):
 
 def _unusable_imu(numbers: Array) -> str:
     """Return the error in the numbers of an IMU; empty if they can be used."""
-    attitude, rate = numbers[0:5].tolist(), numbers[13:17].tolist()  # each with the first number of its covariance
-    length = math.hypot(*attitude[:4])
-    unmeasured = NO_ESTIMATE in (attitude[4], rate[3])
-    if abs(length - 1.0) <= UNIT_TOLERANCE and math.isfinite(sum(rate[:3])) and not unmeasured:
+    x, y, z, w, known = numbers[0:5].tolist()  # each with the first number of its covariance
+    roll_rate, pitch_rate, yaw_rate, rate_known = numbers[13:17].tolist()
+    length, rates = math.hypot(x, y, z, w), (roll_rate, pitch_rate, yaw_rate)
+    if abs(length - 1.0) <= UNIT_TOLERANCE and math.isfinite(sum(rates)) and known != NO_ESTIMATE != rate_known:
         return ""
-    for what, values in (("orientation", attitude), ("angular velocity", rate)):
-        if values[-1] == NO_ESTIMATE:
+    for what, values, covariance in (("orientation", (x, y, z, w), known), ("angular velocity", rates, rate_known)):
+        if covariance == NO_ESTIMATE:
             return f"imu/data: the {what} is not measured (its covariance is -1); take an IMU that measures it"
-        if not np.isfinite(values[:-1]).all():
+        if not all(map(math.isfinite, values)):
             return f"imu/data: the {what} is not a finite number"
     return f"imu/data: the orientation is no unit quaternion (its length is {length:.3g})"
 
