@@ -241,27 +241,30 @@ class TeleopJoy(Node):
             content, _, sender = taken
             if len(content) <= JOY.limit:
                 self._take(deserialize_message(content, Joy), sender)
+            else:
+                self._warn(f"a message of more than {JOY.limit} bytes on joy is ignored")
 
     def _take(self, message: Joy, sender: Hashable) -> None:
-        frame_id, problem = message.header.frame_id, self._reason_to_doubt(message)
+        frame_id, axes, buttons = message.header.frame_id, message.axes, message.buttons
         layout = self._joysticks.layout(frame_id)
         if self._is_waiting:
             self._is_waiting = False
             self.get_logger().info(f"connected to the joystick {frame_id!r}; its layout is {layout}")
         if self._checks:
-            self._name_held(layout, message)
+            before, self._held = self._held, self._remote.held(layout, axes, buttons)
+            for line in sorted(self._held - before):
+                self.get_logger().info(line)
+            if problem := self._remote.reason_to_doubt(layout, axes, buttons):
+                self._warn(problem)
             return
-        command = self._joysticks.take((frame_id, sender), message.axes, message.buttons, time.monotonic(), problem)
+        problem = self._reason_to_doubt(message)
+        command = self._joysticks.take((frame_id, sender), axes, buttons, time.monotonic(), problem)
         self._publish(command)
         if command.is_news:
             self.get_logger().warning(f"{command.problem}; it counts as released (frame_id {frame_id!r})")
 
-    def _name_held(self, layout: str, message: Joy) -> None:
-        before, self._held = self._held, self._remote.held(layout, message.axes, message.buttons)
-        for line in sorted(self._held - before):
-            self.get_logger().info(line)
-        if problem := self._remote.reason_to_doubt(layout, message.axes, message.buttons):
-            self.get_logger().warning(problem, throttle_duration_sec=WARNING_PERIOD)
+    def _warn(self, text: str) -> None:
+        self.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD)
 
     def _report(self) -> None:
         problem, state = self._joysticks.status()
