@@ -431,7 +431,8 @@ def load_robot(name: str | Path) -> Robot:
     ('FR_hip_joint', (12,))
     """
     known = robot_files()
-    path = Path(name) if str(name).endswith(".yaml") else known.get(str(name), ROBOT_FOLDER / f"{name}.yaml")
+    given = expanded(str(name))
+    path = Path(given) if given.endswith(".yaml") else known.get(given, ROBOT_FOLDER / f"{given}.yaml")
     if not path.is_file():
         raise FcnetError(f"there is no robot file {path}; known robots: {', '.join(sorted(known))}")
     robot = read_settings(path, Robot, "robot file")

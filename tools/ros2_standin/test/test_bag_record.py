@@ -112,7 +112,7 @@ def test_a_full_disk_ends_the_recording_with_a_sentence(start, python, until_pri
     resource.prlimit(recorder.pid, resource.RLIMIT_FSIZE, (40_000, 40_000))
     output, _ = recorder.communicate(timeout=PATIENCE)
     assert recorder.returncode == 1
-    assert f"ros2: recording to '{folder}' has stopped: File too large; the" in output
+    assert f"ros2: recording to '{folder}' has stopped: File too large, " in output
     assert "Traceback" not in output
     with Reader(folder) as reader:
         assert f"the {sum(1 for _ in reader.messages())} messages written before are readable" in output

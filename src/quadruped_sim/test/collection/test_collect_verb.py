@@ -92,7 +92,7 @@ def test_interrupted_out_of_disk_space_and_killed_it_continues_to_the_same_bytes
     process = _fcnet(*arguments, preexec_fn=_shrink_the_disk)
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == USAGE_ERROR and "Traceback" not in errors
-    assert errors.splitlines()[-1].startswith("fcnet: shard ")
+    assert errors.splitlines()[-1].startswith("fcnet: cut/shard-")
     assert _shards("cut") == shards
 
     process = _fcnet(*arguments)
