@@ -113,7 +113,8 @@ class Board(FakeBoard):
         self._sensed: deque[tuple[float, Array, Array]] = deque(maxlen=KEPT)
         self._tilted = False
         self._tilted_at: float | None = None
-        self._distortion_name, self._first, self._began, self._held = "", None, 0.0, list[bytes]()
+        self._distortion_name, self._began, self._held = "", 0.0, list[bytes]()
+        self._first: LowState | None = None  # of the fault
         self._off_until = 0.0
 
     def distort(self, name: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fcnet_core.arrays import Array
 from fcnet_core.rotation import product
@@ -51,7 +52,7 @@ def _frozen(*names: str, joint: int | None = None) -> Content:
     return change
 
 
-def _with(values: Array, place: int | slice, value: Any) -> Array:
+def _with(values: npt.NDArray[Any], place: int | slice, value: Any) -> Any:
     changed = values.copy()
     changed[place] = value
     return changed
