@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rclpy.duration import Duration
@@ -20,6 +20,7 @@ from fcnet_core.control.controller import Controller
 from fcnet_core.control.timing import NEVER, TIME_OF_DAY
 from fcnet_core.names import SECOND, Mode
 from fcnet_ros.health import LoopStatistics
+from fcnet_ros.one_publisher import OnePublisher
 from fcnet_ros.state_messages import StateReceiver
 from fcnet_ros.targets import TargetPublisher
 
@@ -34,13 +35,23 @@ TOLERANCE = 1e-6  # [s] of stamps
 
 @dataclass
 class Pace(ABC):
-    """When cycles are due, `period` [s] apart, and the controller's time. Targets go to `publisher`."""
+    """When cycles are due, `period` [s] apart, and the controller's time. Targets go to `publisher`.
+
+    commands: the operators', polled before each cycle.
+    """
 
     controller: Controller
     receiver: StateReceiver
     statistics: LoopStatistics
     period: float
     publisher: TargetPublisher
+    commands: Sequence[OnePublisher] = ()
+
+    def prepare(self, now: float) -> None:
+        """Do the part of the cycle at time `now` [s] that needs no state."""
+        for message in self.commands:
+            message.store(NEVER)
+        self.controller.prepare(now)
 
     @abstractmethod
     def now(self) -> float:
@@ -83,7 +94,7 @@ class RealTimePace(Pace):
             missed = int(late / self.period)
             self.statistics.misses += missed
             self._deadline += missed * self.period  # the newest deadline
-            self.controller.prepare(time.monotonic())
+            self.prepare(time.monotonic())
             self.receiver.receive(self._deadline - FRESH, self._deadline + min(LONGEST_WAIT, 0.5 * self.period))
             self.is_stalled()
             yield time.monotonic()
@@ -129,7 +140,7 @@ class SimulatedPace(Pace):
                     self._due = stamp
                 self._due += self.period
                 self._answered, self._sent = stamp, round(stamp * SECOND) - 1
-                self.controller.prepare(stamp)
+                self.prepare(stamp)
                 yield stamp
 
     def stamp(self) -> int:

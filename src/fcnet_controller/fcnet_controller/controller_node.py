@@ -34,10 +34,12 @@ from fcnet_core.robot import load_robot
 from fcnet_ros import program, topics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics
 from fcnet_ros.local_socket import LocalSender, socket_name
+from fcnet_ros.one_publisher import Company, OnePublisher, conflicts
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import Gains, TargetPublisher
+from fcnet_ros.topic_watch import SimulatedTime
 
 AUTO_START_PERIOD = 0.1  # [s]
 UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
@@ -89,11 +91,14 @@ def auto_start(controller: Controller) -> Callable[[float], bool]:
 
 
 def receive_commands(
-    node: Node, commands: CommandArbiter, stamped: bool, sources: Sequence[Source], now: Callable[[], float]
-) -> None:
-    """Hand the velocity and pose commands of every source to `commands`, and log which source takes over.
-
-    sources: the most important first; stamped: velocities are TwistStamped; now: the time [s] of `commands`.
+    node: Node,
+    commands: CommandArbiter,
+    sources: Sequence[Source],
+    given: ControllerParameters,
+    now: Callable[[], float],
+) -> list[OnePublisher]:
+    """Return subscriptions that hand the velocity and pose commands of every source to `commands` when they are polled,
+    and log which source takes over. sources: the most important first; now: the time [s] of `commands`.
     """
     clock, logger, controlling = node.get_clock(), node.get_logger(), ""
 
@@ -105,26 +110,29 @@ def receive_commands(
             logger.info(f"{source} takes over from {controlling}" if controlling else f"{source} is in control")
             controlling = source
 
-    def take(source: CommandSource, message: Twist, age: float = 0.0) -> None:
+    def take(source: CommandSource, message: Twist, _received: float, age: float = 0.0) -> None:
         when = now()
         log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, when - age), when)
 
-    def take_stamped(source: CommandSource, message: TwistStamped) -> None:
+    def take_stamped(source: CommandSource, message: TwistStamped, received: float) -> None:
         """Take the command's age from its stamp; a stamp of zero counts as now."""
         stamp = Time.from_msg(message.header.stamp, clock_type=clock.clock_type)
         age = (clock.now() - stamp).nanoseconds * 1e-9 if stamp.nanoseconds else 0.0
-        take(source, message.twist, max(age, 0.0))
+        take(source, message.twist, received, max(age, 0.0))
 
-    def take_pose(source: CommandSource, message: Pose) -> None:
+    def take_pose(source: CommandSource, message: Pose, _received: float) -> None:
         when, attitude = now(), message.orientation
         orientation = (attitude.x, attitude.y, attitude.z, attitude.w)
         log(source.set_pose(message.position.z, orientation, when), when)
 
-    velocity = topics.CMD_VEL.named("", TwistStamped) if stamped else topics.CMD_VEL
+    messages = []
+    kind, take_velocity = (TwistStamped, take_stamped) if given.use_stamped_cmd_vel else (Twist, take)
     for one in sources:
         source = commands.add_source(one.name)
-        velocity.named(one.velocity).subscribe(node, partial(take_stamped if stamped else take, source))
-        topics.CMD_POSE.named(one.pose).subscribe(node, partial(take_pose, source))
+        velocity, pose = topics.CMD_VEL.named(one.velocity, kind), topics.CMD_POSE.named(one.pose)
+        for topic, store in ((velocity, take_velocity), (pose, take_pose)):
+            messages.append(OnePublisher(node, topic, partial(store, source), given.cmd_vel_timeout))
+    return messages
 
 
 class ControllerNode(LifecycleNode):
@@ -138,6 +146,7 @@ class ControllerNode(LifecycleNode):
         self._controller: Controller | None = None
         self.add_on_set_parameters_callback(self._change_style)  # rclpy calls the first one last: nothing refuses then
         declare_parameters(self, ControllerParameters, is_configured=lambda: self._controller is not None)
+        self._time = SimulatedTime(self)
         self.failed = False
         self._loop: ControlLoop | None = None
         self._configured, self._active = ExitStack(), ExitStack()  # what is undone, the latest first
@@ -173,6 +182,8 @@ class ControllerNode(LifecycleNode):
         """Load robot and policy, and create the topics; no targets are sent before the loop starts."""
         with ExitStack() as configured:
             self._settings = read_parameters(self, ControllerParameters)
+            company = Company(self, topics.JOINT_TRAJECTORY)
+            configured.callback(company.close)
             self._statistics, began = LoopStatistics("wake", "step", "response"), time.monotonic()
             with program.interruptible():
                 self._controller, self._state, self._model = load_controller(self._settings, self._statistics)
@@ -180,20 +191,22 @@ class ControllerNode(LifecycleNode):
                 self.get_logger().info(f"the policy was compiled in {duration:.0f} s, as at its first start here")
             configured.callback(setattr, self, "_controller", None)
             configured.enter_context(topics.temporary_entities(self))
+            company.refuse()
             self._connect(self._controller, configured)
             self._configured = configured.pop_all()
 
     def _connect(self, controller: Controller, configured: ExitStack) -> None:
         local = LocalSender(socket_name(self)) if self._settings.targets_over == "local" else None
         self._publisher = TargetPublisher(self, self._model.card.interface.joints, local=local)
-        receiver = StateReceiver(self, self._state)
+        receiver = StateReceiver(self, self._state, controller.stop)
+        self._state.clock_problem = partial(self._time.problem, not self._settings.simulated_time)
+        self._state.conflict = partial(conflicts, self, topics.JOINT_STATES, topics.IMU)
         kind: type[Pace] = SimulatedPace if self._settings.simulated_time else RealTimePace
         self._pace = kind(controller, receiver, self._statistics, 1.0 / self._rate, self._publisher)
         self._now = self._pace.now
         self._statistics.use_clock(self._now)
-        stamped, sources = self._settings.use_stamped_cmd_vel, load_remote_map().sources
-        receive_commands(self, controller.commands, stamped, sources, self._now)
-        # Of a real robot's bridge; a simulated robot follows all publishers and never refuses.
+        sources = load_remote_map().sources
+        self._pace.commands = receive_commands(self, controller.commands, sources, self._settings, self._now)
         topics.ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
         following, identity = controller.following, self._publisher.identity
 
@@ -265,9 +278,11 @@ class ControllerNode(LifecycleNode):
             return
         controller, statistics, now = self._controller, self._statistics, self._now()
         (rate, missed), target = statistics.measure(), self._rate
+        if mixed := self._pace.receiver.unidentified():
+            controller.stop(mixed)
         if controller.mode is Mode.FAULT:
             level, sentence = ERROR, f"fault: {controller.fault}"
-        elif problem := controller.state.problem(now):
+        elif problem := controller.state.problem(now) or self._start_obstacle(controller):
             level, sentence = WARN, problem
         elif missed or rate < SLOW * target:
             level, sentence = WARN, f"slow: {rate:.1f} Hz of {target:g} Hz, {missed} cycles missed"
@@ -288,6 +303,11 @@ class ControllerNode(LifecycleNode):
             **statistics.milliseconds(),
         }
         self._health.publish(level, sentence, values)
+
+    def _start_obstacle(self, controller: Controller) -> str:
+        """Return why a passive robot cannot stand up, though its state is usable."""
+        found = controller.mode is Mode.PASSIVE and (controller.state.conflict() or controller.following.obstacle())
+        return f"cannot stand up: {found}" if found else ""
 
     def _change_style(self, changes: list[Parameter]) -> SetParametersResult:
         if self._controller is not None:

@@ -109,22 +109,27 @@ def collect(domain):
         with participant_profile():
             rclpy.init(args=["--ros-args", *arguments], domain_id=domain)
             stack.callback(rclpy.shutdown)
-            managed = [ControllerNode(), HardwareNode("aliengo_bridge", UnitreeHardware("aliengo"))]
-        for node in managed:
+            controller = ControllerNode()
+            stack.callback(controller.destroy_node)
+        assert controller.trigger_configure() == SUCCESS
+        collected = uses_of(controller)
+        for name, hardware in (("aliengo_bridge", UnitreeHardware("aliengo")), ("mujoco_bridge", MujocoHardware())):
+            node = HardwareNode(name, hardware)  # one robot after the other: a namespace has only one
+            stack.callback(node.destroy_node)
             assert node.trigger_configure() == SUCCESS
-        # The simulated robot publishes states: a bridge that is not configured yet would be refused.
-        managed.append(HardwareNode("mujoco_bridge", MujocoHardware()))
+            collected |= uses_of(node)
+            node.leave_robot()
         others = [make() for make in (DemoCourse, Monitor, TeleopJoy, TeleopKeyboard, IsaacPlayback, MujocoBoard)]
         others.append(ReplayNode(read_replay_bag(str(BAG), ""), ReplayParameters(bag=str(BAG))))
         others[-1].start()
-        for node in managed + others:
+        for node in others:
             stack.callback(node.destroy_node)
-        for node in managed[1:3]:
-            stack.callback(node.leave_robot)
-        assert managed[2].trigger_configure() == SUCCESS
-        return {
-            node.get_name(): {"uses": names_of(node), "parameters": descriptors_of(node)} for node in managed + others
-        }
+            collected |= uses_of(node)
+        return collected
+
+
+def uses_of(node):
+    return {node.get_name(): {"uses": names_of(node), "parameters": descriptors_of(node)}}
 
 
 def names_of(node):
@@ -151,7 +156,13 @@ def test_every_node_is_granted_what_it_uses_and_nothing_more(nodes):
     policy = read_policy()
     used = {node: {way: set(names) for way, names in found["uses"].items()} for node, found in nodes.items()}
     bridge = used["aliengo_bridge"]
-    bridge["subscribe"] |= {"/joint_states"}  # of another robot, listened to while it starts
+    states = {"/imu/data", "/joint_states"}  # of another robot, listened to while it starts
+    bridge["subscribe"] |= states
+    used["mujoco_bridge"]["subscribe"] |= states | {"/clock"}
+    used["isaac_playback"]["subscribe"] |= states
+    used["controller"]["subscribe"] |= {"/joint_trajectory"}  # of another controller
+    for node in used.values():
+        node["publish"] |= {"/diagnostics"}  # of the topic watch of every program
     used["a1_bridge"] = {
         direction: {name.replace("aliengo_bridge", "a1_bridge") for name in names}
         for direction, names in bridge.items()

@@ -169,8 +169,8 @@ class HardwareNode(LifecycleNode):
         self._report()
         for text in (self._fault, self._target_refusal, self._target_owner):
             text.repeat()
-        if loop.refused != self._refused:
-            self._refused = loop.refused
+        is_refusing, self._refused = loop.refused != self._refused, loop.refused
+        if is_refusing:
             self.get_logger().warning(loop.refusal, throttle_duration_sec=topics.WARNING_PERIOD)
         (rate, missed), nominal = statistics.measure(), 1.0 / self._hardware.period
         values = {
@@ -187,6 +187,8 @@ class HardwareNode(LifecycleNode):
         level, sentence = status.level, status.sentence
         if level == OK and rate < SLOW * nominal:
             level, sentence = WARN, f"slow: {rate:.0f} Hz of {nominal:g} Hz, {missed} cycles missed"
+        elif level == OK and is_refusing:
+            level, sentence = WARN, loop.refusal
         self._health.publish(level, sentence, values)
 
 

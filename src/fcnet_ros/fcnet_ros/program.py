@@ -37,6 +37,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from fcnet_core.errors import ParameterError
 from fcnet_ros.environment import DISCOVERY_RANGE, LOCALHOST_ONLY, MIDDLEWARE, PROFILES
+from fcnet_ros.topic_watch import TopicWatch
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # SIGHUP: a terminal or its ssh connection was closed
 REFUSED = 2  # exit code of a program that cannot run as requested
@@ -106,6 +107,7 @@ def run_program(
             try:
                 _start_ros()
                 node = make()
+                TopicWatch(node)
             except (ValueError, OSError, ParameterException) as error:
                 return refused(name, error)
         try:

@@ -16,18 +16,20 @@ from typing import Any
 
 from rclpy.node import Node
 from rclpy.publisher import Publisher
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from fcnet_core.control.timing import NEVER
 from fcnet_ros.serialized import MAX_SIZE
-from fcnet_ros.topics import PolledSubscription, Topic
+from fcnet_ros.topics import NoExecutor, Topic
 
 GID_SIZE = 16  # [bytes] in use of a GID; Humble stores 24
-OK = 0  # return code of rcl
+OK, NO_MESSAGE = 0, 401  # return codes of rcl
 CAPACITY = 1024  # [bytes] initial size of the buffer that messages are copied into
 LOOKUP_PERIOD = 0.1  # [s] at least between two queries of the graph
 MAX_PUBLISHERS = 64  # whose names are remembered
 MAX_NAME = 80  # characters of a name
 UNKNOWN = "an unknown node"
+UNNAMED = "_NODE_NAME_UNKNOWN_"  # rmw's name of a node before discovery is complete
 
 
 class _Gid(ctypes.Structure):
@@ -93,15 +95,20 @@ def _rcl() -> Any:
 
 
 class IdentifiedMessages:
-    """The serialised messages of a topic with their publishers. For one thread.
+    """Polls the serialised messages of a topic, with their publishers. For one thread.
+
+    A callback for each message would run in an executor's thread and compete for the GIL with a real-time loop; 500
+    states a second would cost a third of a core. So no executor handles this subscription: the middleware keeps the
+    newest messages.
 
     publisher: returns the constant text that describes the publisher with a GID: the name of its node, and the GID.
     """
 
     def __init__(self, node: Node, topic: Topic) -> None:
-        self._node, self._topic, self._rcl = node, topic.name, _rcl()
-        self._handle = PolledSubscription(node, topic).subscription.handle
-        self._queried = NEVER
+        self.subscription = topic.create_subscription(node, lambda _content: None, callback_group=NoExecutor())
+        self.topic_name: str = self.subscription.topic_name
+        self._node, self._rcl, self._handle = node, _rcl(), self.subscription.handle
+        self._queried, self._gid = NEVER, b""
         # Forgets the publisher that has been silent for longest.
         self.publisher: Callable[[bytes], str] = lru_cache(MAX_PUBLISHERS)(self._describe)
         self._info, self._array = _Info(), _Array()
@@ -109,23 +116,32 @@ class IdentifiedMessages:
         if self._rcl.rcutils_uint8_array_init(array, CAPACITY, ctypes.byref(allocator)) != OK:
             raise OSError("rcutils could not allocate a message buffer")
         weakref.finalize(self, self._rcl.rcutils_uint8_array_fini, array)
+        self._place, self._buffer = (0, 0), memoryview(b"")
         self._take = self._rcl.rcl_take_serialized_message
-        self._arguments = array, ctypes.byref(self._info), None
+        self._arguments = ctypes.addressof(self._array), ctypes.addressof(self._info), None
+        self._raw_gid = memoryview(self._info.publisher.gid).cast("B")
 
-    def take(self) -> tuple[bytes, int, str] | None:
+    def take(self) -> tuple[bytes, int, bytes] | None:
         """Return the oldest message not yet taken, cut to MAX_SIZE + 1 bytes, the time when it was received [ns,
-        wall-clock time], and the text of its publisher; None if there is no message.
+        wall-clock time], and the GID of its publisher, empty if unknown; None if there is no message.
         """
-        with self._handle:
-            result = self._take(self._handle.pointer, *self._arguments)
-        if result != OK:
-            self._rcl.rcutils_reset_error()
+        handle = self._handle
+        with handle:
+            result = self._take(handle.pointer, *self._arguments)
+        if result:
+            if result != NO_MESSAGE:
+                self._rcl.rcutils_reset_error()
             return None
         array, info = self._array, self._info
-        content = ctypes.string_at(array.buffer, min(array.length, MAX_SIZE + 1))
+        if (place := (array.buffer, array.capacity)) != self._place:  # enlarged; string_at costs four times as much
+            self._place, content_type = place, ctypes.c_uint8 * array.capacity
+            self._buffer = memoryview(content_type.from_address(array.buffer))
+        content = bytes(self._buffer[: min(array.length, MAX_SIZE + 1)])
         if array.capacity > MAX_SIZE:
             self._rcl.rcutils_uint8_array_resize(ctypes.byref(array), CAPACITY)
-        return content, info.received_timestamp, self.publisher(info.publisher.known())
+        if self._raw_gid != self._gid:
+            self._gid = info.publisher.known()
+        return content, info.received_timestamp, self._gid
 
     def _describe(self, gid: bytes) -> str:
         return f"{self._name(gid)} {gid.hex()}".strip()
@@ -135,11 +151,20 @@ class IdentifiedMessages:
         if not gid or now - self._queried < LOOKUP_PERIOD:
             return UNKNOWN
         self._queried = now
-        for info in self._node.get_publishers_info_by_topic(self._topic):
-            if bytes(info.endpoint_gid)[:GID_SIZE] == gid:
-                name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
-                return ascii(name)[1:-1][:MAX_NAME].replace(" ", "_")
+        return publisher_names(self._node, self.topic_name).get(gid, UNKNOWN)
+
+
+def publisher_names(node: Node, topic: str) -> dict[bytes, str]:
+    """Return the node of each publisher in the graph by its GID. topic: its name after remapping."""
+    return {bytes(info.endpoint_gid)[:GID_SIZE]: node_name(info) for info in node.get_publishers_info_by_topic(topic)}
+
+
+def node_name(info: TopicEndpointInfo) -> str:
+    """Return the node of an endpoint, with its namespace, in at most MAX_NAME characters of ASCII without spaces."""
+    if info.node_name == UNNAMED:
         return UNKNOWN
+    name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
+    return ascii(name)[1:-1][:MAX_NAME].replace(" ", "_")
 
 
 def gid_of(publisher: Publisher) -> bytes:

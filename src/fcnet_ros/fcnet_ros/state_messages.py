@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 
 import numpy as np
 from rclpy.node import Node
@@ -18,8 +19,9 @@ from fcnet_core.errors import MessageError
 from fcnet_core.names import IMU_FRAME
 from fcnet_core.observation import RobotState, SensorReading
 from fcnet_core.rotation import NO_ESTIMATE, UNIT_TOLERANCE
+from fcnet_ros.one_publisher import OnePublisher
 from fcnet_ros.serialized import CdrReader, MessageBuffer, NamesReader, placeholders, seconds
-from fcnet_ros.topics import IMU, JOINT_STATES, NewestMessage, Topic
+from fcnet_ros.topics import IMU, JOINT_STATES, Topic
 
 POLL_INTERVAL = 0.0001  # [s]
 LONGEST_SLEEP = 0.001  # [s] between two polls for a state, as states may come more often than before
@@ -47,9 +49,11 @@ class StateBuffer(RobotState):
         self._joints: tuple[float, str] = NEVER, ""
         self._imu: tuple[float, str] = NEVER, ""
         self.joints_stamp = self.imu_stamp = 0.0
-        self._timeout = timeout
+        self.timeout = timeout
         self._names_reader = NamesReader()
         self._read_names(())
+        self.clock_problem: Callable[[], str] = str  # why the node's time cannot be used
+        self.conflict: Callable[[], str] = str
 
     @property
     def joints_received(self) -> float:
@@ -117,10 +121,10 @@ class StateBuffer(RobotState):
         for topic, (received, problem) in ((JOINT_STATES.name, self._joints), (IMU.name, self._imu)):
             if received == NEVER:
                 return f"no message on {topic} yet; start the robot's bridge or the simulator"
-            if now - received > self._timeout:
-                return f"{topic} is {now - received:.2f} s old, the limit is {self._timeout:g} s; check the bridge"
+            if now - received > self.timeout:
+                return f"{topic} is {now - received:.2f} s old, the limit is {self.timeout:g} s; check the bridge"
             wrong = wrong or problem
-        return wrong or None
+        return self.clock_problem() or wrong or None
 
     def _read_names(self, names: tuple[str, ...]) -> None:
         self._names = names
@@ -167,15 +171,16 @@ def _time_of_day(topic: Topic, stamp: int) -> str:
 class StateReceiver:
     """Subscriptions to one robot's state, which fill `buffer`. For one thread.
 
+    Another publisher of a topic is followed after a silence as long as a state's maximum age; see OnePublisher.
     States arrive at regular intervals, so the receiver sleeps most of the interval instead of polling: a poll costs as
     much as decoding a message.
     """
 
-    def __init__(self, node: Node, buffer: StateBuffer) -> None:
+    def __init__(self, node: Node, buffer: StateBuffer, on_switch: Callable[[str], None] | None = None) -> None:
         self._interval = 0.0  # [s] between states, smoothed
         self._parts = (
-            NewestMessage(node, IMU, buffer.store_imu, raw=True),
-            NewestMessage(node, JOINT_STATES, buffer.store_joints, raw=True),
+            OnePublisher(node, IMU, buffer.store_imu, buffer.timeout, True, on_switch),
+            OnePublisher(node, JOINT_STATES, buffer.store_joints, buffer.timeout, True, on_switch),
         )
 
     def receive(self, since: float, until: float) -> None:
@@ -192,6 +197,10 @@ class StateReceiver:
             expected = known + EARLY * self._interval if known < since else now  # the other part comes at once
             time.sleep(min(max(min(expected, until) - now, POLL_INTERVAL), LONGEST_SLEEP))
         self._measure(known)
+
+    def unidentified(self) -> str:
+        """Return which publishers of the state the middleware does not distinguish; empty if there are no two."""
+        return "; ".join(filter(None, (part.conflict() for part in self._parts if not part.is_identified)))
 
     def poll(self) -> bool:
         """Store new messages; return whether there were any."""

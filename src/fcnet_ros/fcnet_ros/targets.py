@@ -159,8 +159,10 @@ class DdsTargets:
 
     def take(self) -> JointCommand | None:
         """Return the newest command, None if there is none. Raises RefusedCommandError."""
-        message = self._messages.take()
-        return None if message is None else self._validator.command(*message)
+        if (message := self._messages.take()) is None:
+            return None
+        content, arrived, gid = message
+        return self._validator.command(content, arrived, self._messages.publisher(gid))
 
 
 GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=MAX_NAMES)]

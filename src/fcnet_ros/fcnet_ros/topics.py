@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Pose, Twist
@@ -26,7 +26,6 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core import names
-from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import FcnetError
 from fcnet_core.names import CONTROLLER, Request
 from fcnet_core.robot import Robot
@@ -52,7 +51,8 @@ STILL_STOPPED = "~/emergency_stop does not end a stop: remove its cause, then ca
 class Topic:
     """A topic. kind: its message class. offered, requested: quality of service of publishers and subscriptions.
 
-    limit [bytes]: larger serialised messages are dropped before they are decoded.
+    limit [bytes]: larger serialised messages are dropped before they are decoded. missing: what to do without
+    a publisher; empty if that is as usual.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Topic:
     requested: QoSProfile
     recorded: bool = True
     limit: int = MAX_SIZE
+    missing: str = ""
 
     def of(self, node_name: str) -> Topic:
         """Return this topic of the node called `node_name`."""
@@ -86,17 +87,28 @@ class Topic:
                     throttle_duration_sec=WARNING_PERIOD,
                 )
 
-        return node.create_subscription(self.kind, self.name, take if raw else take_bounded, self.requested, raw=True)
+        return self.create_subscription(node, take if raw else take_bounded)
+
+    def create_subscription(self, node: Node, take: Callable[[bytes], None], **options: Any) -> Subscription:
+        """Create a subscription whose serialised messages an executor passes to `take`; options: further ones."""
+        subscription = node.create_subscription(self.kind, self.name, take, self.requested, raw=True, **options)
+        SUBSCRIBED[subscription] = self
+        return subscription
 
 
-JOINT_STATES = Topic(names.JOINT_STATES.name, JointState, qos_profile_sensor_data, NEWEST)
-IMU = Topic(names.IMU.name, Imu, qos_profile_sensor_data, NEWEST)
+SUBSCRIBED: WeakKeyDictionary[Subscription, Topic] = WeakKeyDictionary()  # for what checks all of a node's
+START_ROBOT = "start the robot's bridge or the simulator, in this namespace"
+JOINT_STATES = Topic(names.JOINT_STATES.name, JointState, qos_profile_sensor_data, NEWEST, missing=START_ROBOT)
+IMU = Topic(names.IMU.name, Imu, qos_profile_sensor_data, NEWEST, missing=START_ROBOT)
 ODOM = Topic(names.ODOM.name, Odometry, RELIABLE, qos_profile_sensor_data)  # reliable for RViz
 # From odom to base_link. The name is relative as all others: robots in different namespaces have the same frames.
 TF = None if TFMessage is None else Topic(names.TF.name, TFMessage, RELIABLE, RELIABLE, limit=LARGE)
 ROBOT_DESCRIPTION = Topic(names.ROBOT_DESCRIPTION.name, String, LATCHED, LATCHED, limit=LARGE)
 TERRAIN = Topic(names.TERRAIN.name, PointCloud2, LATCHED, LATCHED, recorded=False, limit=LARGE)
-JOINT_TRAJECTORY = Topic(names.JOINT_TRAJECTORY.name, JointTrajectory, RELIABLE_NEWEST, NEWEST)
+START_CONTROLLER = "start a controller, in this namespace"
+JOINT_TRAJECTORY = Topic(
+    names.JOINT_TRAJECTORY.name, JointTrajectory, RELIABLE_NEWEST, NEWEST, missing=START_CONTROLLER
+)
 JOINT_GAINS = Topic(names.JOINT_GAINS.name, String, LATCHED, LATCHED)
 ROBOT_FAULT = Topic(names.ROBOT_FAULT.name, String, LATCHED, LATCHED)
 TARGET_REFUSAL = Topic(names.TARGET_REFUSAL.name, String, LATCHED, LATCHED)
@@ -104,9 +116,11 @@ TARGET_OWNER = Topic(names.TARGET_OWNER.name, String, LATCHED, LATCHED)
 ROBOT_OWNERSHIP = Topic(names.ROBOT_OWNERSHIP.name, String, RELIABLE, RELIABLE, recorded=False)
 # Best effort accepts every publisher; the depth keeps short presses of a button.
 JOY = Topic(names.JOY.name, Joy, RELIABLE_NEWEST, QoSProfile(depth=20, reliability=ReliabilityPolicy.BEST_EFFORT))
-MODE = Topic(names.MODE.name, String, LATCHED, LATCHED)
+MODE = Topic(names.MODE.name, String, LATCHED, LATCHED, missing=START_CONTROLLER)
 POLICY_STEP = Topic(names.POLICY_STEP.name, Float64MultiArray, RELIABLE, RELIABLE)
-CMD_VEL = Topic(names.CMD_VEL.name, Twist, RELIABLE_NEWEST, RELIABLE_NEWEST)
+CMD_VEL = Topic(
+    names.CMD_VEL.name, Twist, RELIABLE_NEWEST, RELIABLE_NEWEST, missing="publish velocities, or start a remote control"
+)
 CMD_POSE = Topic(names.CMD_POSE.name, Pose, RELIABLE_NEWEST, RELIABLE_NEWEST)
 # Of a simulation or a replay; requested as ROS itself does with use_sim_time.
 CLOCK = Topic(names.CLOCK.name, Clock, RELIABLE, NEWEST, recorded=False)
@@ -164,65 +178,9 @@ def temporary_entities(node: Node) -> Iterator[None]:
             node.destroy_publisher(publisher)
 
 
-class PolledSubscription:
-    """Polls the messages of one topic. For one thread.
+class NoExecutor(CallbackGroup):
+    """The group of what no executor handles."""
 
-    A callback for each message would run in an executor's thread and compete for the GIL with a real-time loop; 500
-    states a second would cost a third of a core. So no executor handles this subscription: the middleware keeps the
-    newest messages. raw: return serialised bytes. Messages over the topic's limit are dropped.
-    """
-
-    def __init__(self, node: Node, topic: Topic, raw: bool = False) -> None:
-        self._topic, self._raw = topic, raw
-        self.subscription = node.create_subscription(
-            topic.kind, topic.name, lambda _message: None, topic.requested, callback_group=_NoExecutor(), raw=True
-        )
-
-    def take(self) -> tuple[Any, float] | None:
-        """Return the oldest message not yet taken and when it was received [s, time.monotonic], or None."""
-        with self.subscription.handle:
-            taken = self.subscription.handle.take_message(self._topic.kind, True)
-        if taken is None:
-            return None
-        message, info = taken
-        if len(message) > self._topic.limit:
-            return None
-        if not self._raw:
-            message = deserialize_message(message, self._topic.kind)
-        age = (time.time_ns() - info["received_timestamp"]) * 1e-9  # the middleware stamps in wall-clock time
-        return message, time.monotonic() - max(age, 0.0)
-
-    def destroy(self, node: Node) -> None:
-        """Stop receiving."""
-        node.destroy_subscription(self.subscription)
-
-
-class NewestMessage:
-    """The newest message of one topic, kept serialised until `store(content, received)` is called with it.
-
-    content: the message, or its serialised bytes if `raw`. Messages over the topic's limit are dropped. received: time
-    of the newest message [s, time.monotonic].
-    """
-
-    def __init__(self, node: Node, topic: Topic, store: Callable[[Any, float], None], raw: bool = False) -> None:
-        self._subscription = PolledSubscription(node, replace(topic, requested=NEWEST), raw=True)
-        self._kind, self._store = None if raw else topic.kind, store
-        self.received = NEVER
-        self._content: bytes | None = None
-
-    def store(self, since: float) -> bool:
-        """Decode and store the newest message if it was received after `since`; return whether it was."""
-        if (taken := self._subscription.take()) is not None:
-            self._content, self.received = taken
-        if self.received < since:
-            return False
-        if self._content is not None:
-            content, self._content = self._content, None
-            self._store(content if self._kind is None else deserialize_message(content, self._kind), self.received)
-        return True
-
-
-class _NoExecutor(CallbackGroup):
     def can_execute(self, entity: Any) -> bool:
         return False
 

@@ -17,13 +17,16 @@ from rclpy.qos import QoSProfile
 from ros_harness import TIMEOUT, wait_until
 from std_msgs.msg import String
 
-from fcnet_core.names import CONTROLLER, TOPIC_NAMES
+from fcnet_core.control.timing import NEVER
+from fcnet_core.names import CONTROLLER, SECOND, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
 from fcnet_ros.ground_truth import OdomPublisher
+from fcnet_ros.one_publisher import OnePublisher
 from fcnet_ros.program import GuardedExecutor
+from fcnet_ros.publisher_identity import IdentifiedMessages, gid_of
 from fcnet_ros.state_messages import StateBuffer, StatePublisher, StateReceiver
-from fcnet_ros.topics import LATCHED, TF, TOPICS, PolledSubscription, Topic, publish_description
+from fcnet_ros.topics import LATCHED, TF, TOPICS, Topic, publish_description
 
 JOINTS = tuple("abcdefgh")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "driving.md"
@@ -55,38 +58,38 @@ def test_a_robot_without_a_urdf_has_no_description(node, body, published):
     assert node.count_publishers("robot_description") == published
 
 
-@pytest.mark.parametrize("raw", [False, True])
-def test_messages_wait_until_they_are_taken(node, raw):
+def test_messages_wait_until_they_are_taken(node):
     topic = Topic("words", String, LATCHED, LATCHED)
-    subscription, publisher = PolledSubscription(node, topic, raw), topic.publisher(node)
-    assert subscription.take() is None
+    messages, publisher = IdentifiedMessages(node, topic), topic.publisher(node)
+    assert messages.take() is None
     publisher.publish(String(data="first"))
     taken = []
-    wait_until(lambda: taken.append(subscription.take()) or taken[-1], "a message")
-    message, received = taken[-1]
-    assert (b"first" in message) if raw else (message.data == "first")
-    assert received > 0.0
-    assert subscription.take() is None
+    wait_until(lambda: taken.append(messages.take()) or taken[-1], "a message")
+    content, arrived, gid = taken[-1]
+    assert b"first" in content
+    assert abs(arrived - time.time_ns()) < TIMEOUT * SECOND
+    assert gid == gid_of(publisher)
+    assert messages.take() is None
 
 
 def test_messages_beyond_a_topics_limit_are_left_out_and_the_next_is_taken(node):
     topic = Topic("words", String, LATCHED, QoSProfile(depth=10), limit=100)
-    taken, executor = [], GuardedExecutor(node)
+    taken, found, executor = [], [], GuardedExecutor(node)
     topic.subscribe(node, taken.append)
-    polled, publisher = PolledSubscription(node, topic), topic.publisher(node)
+    polled = OnePublisher(node, topic, lambda message, _: found.append(message.data), 1.0)
+    publisher = topic.publisher(node)
     wait_until(lambda: publisher.get_subscription_count() == 2, "subscribers")
     publisher.publish(String(data="x" * 1000))
     publisher.publish(String(data="short"))
-    found = []
 
     def receive():
         executor.spin_once(timeout_sec=0.01)
-        found.append(polled.take())
-        return taken and any(found)
+        polled.store(NEVER)
+        return taken and found
 
     wait_until(receive, "a message")
     assert [message.data for message in taken] == ["short"]
-    assert [one[0].data for one in found if one] == ["short"]
+    assert found == ["short"]
     executor.shutdown()
 
 

@@ -34,6 +34,7 @@ from fcnet_replay.run import Run
 from fcnet_ros import topics
 from fcnet_ros.ground_truth import OdomPublisher, fill_quaternion
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
+from fcnet_ros.one_publisher import Company
 from fcnet_ros.parameters import declare_fixed_parameters, policy_rate
 from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.state_messages import StatePublisher
@@ -53,6 +54,7 @@ class IsaacPlayback(Node):
     def __init__(self) -> None:
         super().__init__("isaac_playback")
         self.parameters = declare_fixed_parameters(self, PlaybackParameters)
+        company = Company(self, topics.JOINT_STATES, topics.IMU)
         self.passed = True
         self._robot = load_robot(self.parameters.robot)
         rate = self.parameters.control_rate or policy_rate(self.parameters.robot, self.parameters.policy)
@@ -63,6 +65,7 @@ class IsaacPlayback(Node):
         self._target_reader = TargetReader(self._robot.joint_names)
         self._mode = ""
         self._pose = (0.0, 0.0, 0.0)
+        company.refuse()
         self._states, self._odom = StatePublisher(self, self._robot.joint_names), OdomPublisher(self)
         topics.publish_description(self, self._robot)
         self._cmd_vel, self._cmd_pose = topics.CMD_VEL.publisher(self), topics.CMD_POSE.publisher(self)

@@ -18,13 +18,16 @@ from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_ros.hardware import HardwareInterface, Status
 from fcnet_ros.hardware_node import run_hardware
 from fcnet_ros.health import OK, WARN
+from fcnet_ros.one_publisher import Company
 from fcnet_ros.targets import JointCommand
+from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES
 from quadruped_sim.physics.live_robot import LiveRobot
 from sim_bridge.lockstep import Lockstep
 from sim_bridge.parameters import BridgeParameters
 from sim_bridge.simulation import Viewer, publish_terrain, push, simulated, timing
 
 WAITING_PERIOD = 0.001  # [s] between two looks for the answer of a controller
+OWNER_LAPSE = 1.0  # [s] of real time without a command after which another program's are followed
 LATE = 0.5  # of the command timeout, after which simulated time waits for a command
 
 
@@ -39,6 +42,8 @@ class MujocoHardware(HardwareInterface):
     _viewer: Viewer | None = None
 
     def configure(self, node: Node, parameters: BridgeParameters) -> None:
+        company = Company(node, JOINT_STATES, IMU)
+        clocks = Company(node, *([CLOCK] if parameters.clock else []), remedy="clock:=false")
         self._node, self._settings = node, parameters
         self.period = parameters.time_step / parameters.real_time_factor
         # In fast motion the programs that send commands still need as much real time.
@@ -48,6 +53,7 @@ class MujocoHardware(HardwareInterface):
         self.robot = self._robot.robot
         self._active = False
         self._command: JointCommand | None = None
+        self._owner = ""  # whose targets are followed
         self._written = self._received = 0.0  # when the command came [s], simulated and time.monotonic; 0: no command
         self._events: list[Status] = []
         self._pose = self._robot.ground_truth()
@@ -56,6 +62,8 @@ class MujocoHardware(HardwareInterface):
         self.has_clock, self.error = parameters.clock, ""
         self._lockstep = Lockstep(parameters.lockstep, parameters.period, parameters.lockstep_timeout)
         publish_terrain(node, self._robot.terrain, self.trunk_pose, self.time if parameters.clock else None)
+        company.refuse()
+        clocks.refuse()
         self._viewer = Viewer(self._robot) if parameters.viewer else None
 
     def activate(self) -> None:
@@ -65,12 +73,20 @@ class MujocoHardware(HardwareInterface):
         with self._lock:
             self._active, self._command = False, None
 
+    @property
+    def target_owner(self) -> str | None:
+        return self._owner or None
+
     def write(self, command: JointCommand) -> str | None:
+        now = time.monotonic()
+        if self._owner and command.source != self._owner and now - self._received <= OWNER_LAPSE:
+            return f"targets of {command.source} are rejected: the robot follows {self._owner}; end one of the two"
+        self._owner, self._received = command.source, now
         self._lockstep.answered = command.stamp  # also if it is not followed: time continues
         if not self._active:
             return "the bridge is not active; activate it"
         with self._lock:
-            self._command, self._written, self._received = command, self._robot.time, time.monotonic()
+            self._command, self._written = command, self._robot.time
         return None
 
     def read(self) -> SensorReading | None:
@@ -138,7 +154,7 @@ class MujocoHardware(HardwareInterface):
             self._viewer.close()
 
     def condition(self) -> object:
-        return len(self._events), self.error
+        return len(self._events), self.error, self._owner
 
     def take_events(self) -> Iterable[Status]:
         events, self._events = self._events, []

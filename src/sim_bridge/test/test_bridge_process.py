@@ -9,7 +9,7 @@ from rclpy.parameter import Parameter
 from ros_fixtures import domain as domain
 from ros_fixtures import make_node as make_node
 from ros_fixtures import run as run
-from ros_harness import assert_refused, ros_arguments
+from ros_harness import Client, assert_refused, ros_arguments
 
 from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
@@ -130,3 +130,17 @@ def test_an_unusable_parameter_is_refused_by_name(make_node, kind, parameter, va
 
 def test_a_board_whose_address_cannot_be_used_exits_with_the_reason(run):
     assert_refused(run(["ros2", "run", "sim_bridge", "mujoco_board", *ros_arguments(address="192.0.2.1")]), "192.0.2.1")
+
+
+def test_a_second_controller_neither_moves_nor_damps_a_robot_and_is_reported(bridge, standing, domain):
+    with Client(domain, "second") as second:
+        refused = int(standing.health.get("commands_refused", "0"))
+
+        def stands():
+            standing.send_targets(STAND)
+            second.send_targets(None)
+            assert standing.position[2] > 0.3
+            return int(standing.health.get("commands_refused", "0")) > refused + 20
+
+        standing.until(stands, "targets that are refused")
+    bridge.until_printed("targets of .* are rejected: the robot follows /test_client")

@@ -31,7 +31,7 @@ def other(make_node):
 def test_a_simulator_that_publishes_states_is_named_and_not_joined(bridge_node, other, repeated):
     states, ownership = JOINT_STATES.publisher(other), RobotOwnership(bridge_node)
     wait_until(states.get_subscription_count, "the bridge's subscription")
-    with repeated(states, JointState(), 0.02), pytest.raises(RobotInUseError, match="other moves this robot"):
+    with repeated(states, JointState(), 0.02), pytest.raises(RobotInUseError, match="other publishes"):
         ownership.acquire()
 
 

@@ -80,7 +80,7 @@ class Controller:
         with self._lock:
             if self.mode is Mode.PASSIVE:
                 problem = self.state.problem(now) or tilt_problem(self._robot.safety, self.state.orientation)
-                if problem := problem or self.following.obstacle():
+                if problem := problem or self.state.conflict() or self.following.obstacle():
                     raise FcnetError(f"cannot stand up: {problem}")
                 self._start()
             return self.posture.stand_up(self._limiter.last, self.state.orientation)
@@ -90,7 +90,7 @@ class Controller:
         with self._lock:
             if self.mode is Mode.PASSIVE:
                 problem = self.state.problem(now) or joint_beyond_limits(self._robot, self.state.joint_position)
-                if problem := problem or self.following.obstacle():
+                if problem := problem or self.state.conflict() or self.following.obstacle():
                     raise FcnetError(f"cannot recover: {problem}")
                 self._start()
             return self.posture.recover(self._limiter.last)

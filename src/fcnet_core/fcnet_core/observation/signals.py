@@ -85,6 +85,10 @@ class RobotState:
         """Return why the state must not be used at time `now` [s]; None if it may."""
         return None
 
+    def conflict(self) -> str:
+        """Return why no motion may start on this state, though it may be used; empty without a reason."""
+        return ""
+
 
 PARTS = {  # in the order of the paper, appendix C.3
     "projected_gravity": 3,

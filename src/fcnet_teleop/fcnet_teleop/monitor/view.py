@@ -31,9 +31,9 @@ from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import is_orientation, matrix_from_xyzw, roll_pitch_yaw
 from fcnet_ros import topics
 from fcnet_ros.ground_truth import GroundPatch
+from fcnet_ros.one_publisher import OnePublisher
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
-from fcnet_ros.topics import NewestMessage
 from fcnet_teleop.controls import POSE, VELOCITY, RemoteControl
 
 TIMEOUT = 0.5  # [s] maximum age of commands, targets and odometry
@@ -68,16 +68,16 @@ class RobotView:
         self._odometry_time = self._target_time = self._setpoint_time = NEVER  # of reception
         self._states = StateReceiver(node, self._state)
         self._messages = [
-            NewestMessage(node, topics.ODOM, self._store_odometry),
-            NewestMessage(node, topics.JOINT_TRAJECTORY, self._store_target, raw=True),
-            NewestMessage(node, topics.POLICY_STEP.of(controller), self._store_step),
+            OnePublisher(node, topics.ODOM, self._store_odometry, TIMEOUT),
+            OnePublisher(node, topics.JOINT_TRAJECTORY, self._store_target, TIMEOUT, raw=True),
+            OnePublisher(node, topics.POLICY_STEP.of(controller), self._store_step, TIMEOUT),
         ]
         kind = TwistStamped if stamped else Twist
         for names in remote.sources:
             source = self._commands.add_source(names.name)
             velocity, pose = topics.CMD_VEL.named(names.velocity, kind), topics.CMD_POSE.named(names.pose)
-            self._messages.append(NewestMessage(node, velocity, partial(_store_velocity, source)))
-            self._messages.append(NewestMessage(node, pose, partial(_store_pose, source)))
+            self._messages.append(OnePublisher(node, velocity, partial(_store_velocity, source), TIMEOUT))
+            self._messages.append(OnePublisher(node, pose, partial(_store_pose, source), TIMEOUT))
 
     def snapshot(self) -> dict[str, Any]:
         """Receive without waiting; return the newest values as JSON types, None for unknown ones.
