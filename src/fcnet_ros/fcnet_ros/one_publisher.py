@@ -107,7 +107,10 @@ class OnePublisher:
         if not ignored and self.is_identified and not (starts and self._count < ENOUGH):
             return ""
         names = publisher_names(self._node, self._messages.topic_name)
-        others, followed = ", ".join(names.get(gid, UNKNOWN) for gid in ignored), names.get(self._followed, UNKNOWN)
+        others, followed = (
+            ", ".join(names.get(gid, UNKNOWN) for gid in ignored),
+            names.get(self._followed or b"", UNKNOWN),
+        )
         found = f"of {others} is ignored, that of {followed} is followed"
         if not ignored:
             found = f"of {' and '.join(names.values())} cannot be distinguished yet" if len(names) > 1 else ""

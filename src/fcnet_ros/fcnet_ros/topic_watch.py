@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 from rclpy.clock import Clock, ClockType
 from rclpy.exceptions import InvalidHandle
@@ -115,7 +116,8 @@ class TopicWatch:
 
 
 def _mismatch(subscription: Subscription, topic: str, publisher: TopicEndpointInfo) -> str:
-    kind, quality, who = subscription.msg_type, subscription.qos_profile, node_name(publisher)
+    kind: Any = subscription.msg_type
+    quality, who = subscription.qos_profile, node_name(publisher)
     expected, found = f"{kind.__module__.split('.')[0]}/msg/{kind.__name__}", publisher.topic_type
     if found != expected:
         remedy = REMEDIES.get((expected, found), "publish that type")
