@@ -25,7 +25,7 @@ GAP = 0.1  # [s] longer intervals of stamps may be steps of their clock
 LONG = 25  # messages; if fewer have times apart from those around them, these times are damaged
 APART = 0.5  # [s] from the stamps around it, for a damaged stamp
 OFFSET = 0.01  # [s] between stamps by one clock
-LONGEST = 3600.0  # [s] before and after all others, for a few messages
+LONGEST = 60.0  # [s] before and after all others, for a few messages
 STEP_STAMPS = (JOINT_TRAJECTORY.name, JOINT_TRAJECTORY.name, JOINT_STATES.name, IMU.name)  # of a policy_step, in turn
 
 Arrays = dict[str, Array]  # by quantity; `received` [s], `place` in the bag, and `stamp` [s] or NaN
@@ -132,11 +132,12 @@ def _reception_clock(topics: list[Arrays], problems: list[Problem]) -> Reception
     )
     # A short span lies between the long ones around it, by the clock of either, or between all if no clock was set.
     after = np.cumsum(spans.long)
-    low, high = np.append(begin[0] - LONGEST, end)[after], np.append(begin, end[-1] + LONGEST)[after]
+    low, high = np.append(begin[0], end)[after], np.append(begin, end[-1])[after]
     before, behind = ahead[np.maximum(after - 1, 0)], ahead[np.minimum(after, len(ahead) - 1)]
     next_clock = ~spans.long & (np.abs(first - before - low) > np.abs(first - behind - high))
     free = spans.long | (~ahead.any() & (first >= begin[0]) & (first <= end[-1]))
-    low, high = np.where(free, -np.inf, low), np.where(free, np.inf, high)
+    early, late = (after == 0) & (first > low - LONGEST), (after == len(ahead)) & (first - before < high + LONGEST)
+    low, high = np.where(free | early, -np.inf, low), np.where(free | late, np.inf, high)
     keys = (place if in_order else received)[order[spans.begin]]
     clock = ReceptionClock(keys, np.where(next_clock, behind, before), low, high, in_order)
     of_message = np.repeat(clock.ahead, spans.end - spans.begin)
