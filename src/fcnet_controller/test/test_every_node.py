@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 import rclpy
 from rcl_interfaces.msg import ParameterType
-from ros_harness import TIMEOUT, own_domain
+from ros_harness import TIMEOUT, own_domain, wait_until
 
 from fcnet_controller.controller_node import ControllerNode
 from fcnet_controller.descriptions.recording import recorded_topics
@@ -133,14 +133,28 @@ def uses_of(node):
 
 
 def names_of(node):
+    """What the ROS graph has of a node, as soon as all that rclpy knows of is there; the graph lags behind."""
     who = node.get_name(), node.get_namespace()
-    found = {
-        "publish": node.get_publisher_names_and_types_by_node(*who),
-        "subscribe": node.get_subscriber_names_and_types_by_node(*who),
-        "reply": node.get_service_names_and_types_by_node(*who),
-        "request": node.get_client_names_and_types_by_node(*who),
+    made = {
+        "publish": {publisher.topic_name for publisher in node.publishers},
+        "subscribe": {subscription.topic_name for subscription in node.subscriptions},
+        "reply": {service.service_name for service in node.services},
+        "request": {client.service_name for client in node.clients},
     }
-    return {direction: [name for name, _ in names] for direction, names in found.items() if names}
+    ways = {
+        "publish": node.get_publisher_names_and_types_by_node,
+        "subscribe": node.get_subscriber_names_and_types_by_node,
+        "reply": node.get_service_names_and_types_by_node,
+        "request": node.get_client_names_and_types_by_node,
+    }
+    found = {}
+
+    def is_complete():
+        found.update({way: [name for name, _ in names(*who)] for way, names in ways.items()})
+        return all(made[way] <= set(names) for way, names in found.items())
+
+    wait_until(is_complete, f"all of {who} in the graph")
+    return {way: names for way, names in found.items() if names}
 
 
 def descriptors_of(node):

@@ -25,6 +25,7 @@ from fcnet_ros.targets import TargetPublisher, TargetReader
 SECOND, NANOSECOND = 1_700_000_000, 123_456_789
 STAMP = SECOND * 10**9 + NANOSECOND
 VALUES = np.linspace(-1.0, 1.0, 12)
+VALUES[:4] /= np.linalg.norm(VALUES[:4])  # an orientation
 frames = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=40)
 numbers = st.lists(st.floats(allow_nan=False), max_size=MAX_NAMES)
 names = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20), max_size=MAX_NAMES)
