@@ -22,11 +22,11 @@ from fcnet_core.bench import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, option
 from fcnet_core.learning.dataset import Dataset
+from fcnet_core.learning.spectrum import episodes
 from fcnet_core.model_file import PolicyModel, load_model
 from fcnet_core.policies.attention import attention
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.network import BodyTransformer
-from papers.fcnet.energy import episodes
 from papers.shared import add_data, parser, recorded, run, write
 
 PARTS = 20  # of a stride: at 50 Hz and 2.5 strides a second one step each

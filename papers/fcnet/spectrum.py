@@ -14,7 +14,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.bench import ResultTable
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Count, option
-from papers.fcnet.energy import energy_over_modes
+from fcnet_core.learning.spectrum import energy_over_modes
 from papers.shared import add_data, parser, recorded, run, write
 
 ALMOST_ALL = 0.99

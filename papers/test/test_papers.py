@@ -268,3 +268,12 @@ def test_the_networks_of_the_walk_study_are_the_authors() -> None:
         (node.observation, node.action) == ((12 + j, 24 + j, 36 + j), (j,)) for j, node in enumerate(graph.nodes[1:])
     )
     assert (graph.mask.sum(), graph.paths.max()) == (37, 6)
+
+
+@pytest.mark.parametrize("script", ["fcnet.spectrum", "body_transformer.attention"])
+def test_a_script_has_every_option_that_is_needed_to_read_a_bag(monkeypatch, capsys, script) -> None:
+    monkeypatch.setattr(sys, "argv", ["script", "--help"])
+    with pytest.raises(SystemExit):
+        import_module(f"papers.{script}").main()
+    offered = capsys.readouterr().out
+    assert all(option in offered for option in ("--robot", "--namespace", "--topics", "--rate"))

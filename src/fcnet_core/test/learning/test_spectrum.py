@@ -1,6 +1,5 @@
 """The energy of recorded signals lies in the modes of their frequencies."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,7 @@ import pytest
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest
-from papers.body_transformer import attention
-from papers.fcnet import spectrum
-from papers.fcnet.energy import energy_over_modes, window_starts
+from fcnet_core.learning.spectrum import energy_over_modes, window_starts
 
 PARTS = ArraySpec((3,), "float32", {"sine": 1, "noise": 1, "constant": 1})
 
@@ -56,12 +53,3 @@ def test_windows_lie_within_episodes() -> None:
 def test_an_episode_shorter_than_a_window_is_an_error(data) -> None:
     with pytest.raises(FcnetError, match="65"):
         energy_over_modes(data, 65)
-
-
-@pytest.mark.parametrize("script", [spectrum, attention])
-def test_a_script_has_every_option_that_is_needed_to_read_a_bag(monkeypatch, capsys, script) -> None:
-    monkeypatch.setattr(sys, "argv", ["script", "--help"])
-    with pytest.raises(SystemExit):
-        script.main()
-    offered = capsys.readouterr().out
-    assert all(option in offered for option in ("--robot", "--namespace", "--topics", "--rate"))
