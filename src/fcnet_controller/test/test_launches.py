@@ -72,7 +72,7 @@ def interrupt_as_a_terminal_does(launch):
 
 
 @pytest.mark.parametrize(
-    ("end", "when"), [(end_launch_by_force, "mode: standing_up"), (interrupt_as_a_terminal_does, "mode: ")]
+    ("end", "when"), [(end_launch_by_force, "mode: standing_up"), (interrupt_as_a_terminal_does, "mode: |fault: ")]
 )
 def test_no_program_outlives_its_launch(recorded_launch, end, when):
     recorded_launch.until_printed(when)

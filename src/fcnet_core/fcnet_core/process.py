@@ -6,6 +6,7 @@ import io
 import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[2]
@@ -29,7 +30,8 @@ def prepare_process() -> None:
         if stream is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
+            with suppress(OSError):  # of a file that became a pipe after Python's start
+                stream.reconfigure(errors="replace")
 
 
 def report_foreign_import(error: ImportError) -> int:

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from machine import NOBODY, READ_ONLY, needs_mounts, run
+from machine import NOBODY, READ_ONLY, needs_mounts, open_to_all, run
 
 from fcnet_core.errors import ParameterError
 from fcnet_ros.environment import check_environment
@@ -86,8 +86,8 @@ def test_a_library_of_another_python_in_pythonpath_is_named(tmp_path):
 def test_a_node_without_home_logs_to_the_temporary_folder(tmp_path, domain):
     logs = tmp_path / "logs"
     logs.mkdir()
-    for path in (*logs.parents[:3], logs):
-        path.chmod(0o777)
+    open_to_all(tmp_path)
+    logs.chmod(0o777)
     result = run(
         [READ_ONLY], "-c", NODE, user=NOBODY, HOME=None, TMPDIR=str(logs), ROS_LOG_DIR=None, ROS_HOME=None
     )  # fmt: skip

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from fcnet_core.arrays import Spec, part_name
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import write_whole
+from fcnet_core.files import write_whole, writing
 from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import Batch, CropSampler
@@ -44,7 +44,8 @@ def save_checkpoint(path: Path, content: dict[str, Any]) -> None:
     """Write `content` (tensors and plain values) to `path`, whole or not at all."""
     buffer = io.BytesIO()
     torch.save(content, buffer)
-    write_whole(path, buffer.getvalue())
+    with writing(path, "make room or raise the limit, then continue with --resume"):
+        write_whole(path, buffer.getvalue())
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:

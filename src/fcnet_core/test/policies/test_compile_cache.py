@@ -1,7 +1,7 @@
 """A function is compiled whether or not numba's cache can be read and written."""
 
 import pytest
-from machine import NOBODY, needs_mounts, run, small_disk
+from machine import NOBODY, needs_mounts, open_to_all, run, small_disk
 
 MODULE = """
 from fcnet_core.policies.compile_cache import cached_njit
@@ -18,8 +18,7 @@ def module(tmp_path):
     folder = tmp_path / "module"
     folder.mkdir()
     (folder / "compiled.py").write_text(MODULE)
-    for path in (*folder.parents[:3], folder):
-        path.chmod(0o755)
+    open_to_all(folder)
     return folder
 
 
