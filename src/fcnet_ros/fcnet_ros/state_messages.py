@@ -117,14 +117,15 @@ class StateBuffer(RobotState):
 
     def problem(self, now: float) -> str | None:
         """Return why this state must not be used at time `now`; None if it may. Any thread may ask."""
-        wrong = ""
+        if wrong := self.clock_problem():  # states are too old then as well
+            return wrong
         for topic, (received, problem) in ((JOINT_STATES.name, self._joints), (IMU.name, self._imu)):
             if received == NEVER:
                 return f"no message on {topic} yet; start the robot's bridge or the simulator"
             if now - received > self.timeout:
                 return f"{topic} is {now - received:.2f} s old, the limit is {self.timeout:g} s; check the bridge"
             wrong = wrong or problem
-        return self.clock_problem() or wrong or None
+        return wrong or None
 
     def _read_names(self, names: tuple[str, ...]) -> None:
         self._names = names
