@@ -185,7 +185,7 @@ def test_who_holds_the_deadman_first_drives_until_it_is_released_and_each_can_st
 def test_pads_of_two_drivers_with_one_frame_id_are_told_apart(pair):
     for _ in range(3):
         assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
-        assert pair.pad(sender="two").velocity is None  # nobody touches it
+        assert pair.pad(sender="two").velocity is None  # untouched
     assert pair.pad("B", sender="two").requests == (Request.EMERGENCY_STOP,)
     for number in range(100):
         pair.pad(sender=number)

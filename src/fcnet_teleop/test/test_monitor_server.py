@@ -215,8 +215,8 @@ def test_too_many_watchers_are_refused_and_those_that_have_gone_make_room(served
     wait_until(is_empty, "no watcher")
 
 
-@pytest.mark.parametrize("begun", [b"", b"POST /command HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"])
-def test_a_stop_gets_through_any_number_of_half_open_connections_and_pages_stay_connected(served, begun):
+@pytest.mark.parametrize("opening", [b"", b"POST /command HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"])
+def test_a_stop_gets_through_any_number_of_half_open_connections_and_pages_stay_connected(served, opening):
     served.server.publish("status", {}, retained=True)
     page = served.watch()
     event(page)
@@ -225,7 +225,7 @@ def test_a_stop_gets_through_any_number_of_half_open_connections_and_pages_stay_
         for _ in range(MAX_CONNECTIONS + 80):
             address = ("127.0.0.1", served.server.port)
             connections.append(opened.enter_context(socket.create_connection(address, timeout=10)))
-            connections[-1].sendall(begun)
+            connections[-1].sendall(opening)
         with suppress(ConnectionResetError):
             assert connections[0].recv(1) == b""
         assert served.send("POST", "/stop")[0] == 200
