@@ -53,8 +53,8 @@ def run(before: list[str], *command: str, user: int = 0, **variables: str | None
 
 
 def reachable() -> list[str]:
-    """Return the commands that let another user reach Python and the workspace in a folder that only root may enter."""
-    needed = [Path(sys.base_prefix), ROOT]
+    """Return the commands that let another user reach Python and the workspace in folders that only root may enter."""
+    needed = [Path(sys.base_prefix), *ROOT.iterdir()]
     closed = {parent for path in needed for parent in path.parents if not parent.stat().st_mode & 0o001}
     tops = [top for top in closed if not closed & set(top.parents)]
     commands = []
@@ -62,6 +62,7 @@ def reachable() -> list[str]:
         commands.append("shadow=$(mktemp -d); chmod 755 $shadow")
         for path in (path for path in needed if top in path.parents):
             place = f"$shadow/{path.relative_to(top)}"
-            commands.append(f"mkdir -p {place}; mount --rbind {path} {place}")
+            make = f"mkdir -p {place}" if path.is_dir() else f"mkdir -p {Path(place).parent}; touch {place}"
+            commands.append(f"{make}; mount --rbind {shlex.quote(str(path))} {place}")
         commands.append(f"mount --rbind $shadow {top}")
     return commands
