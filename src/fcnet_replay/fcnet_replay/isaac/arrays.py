@@ -24,6 +24,7 @@ from fcnet_replay.run import Run
 
 LARGEST = 1 << 30  # [B] of all arrays in the file together, and of the rows made of them
 UNPICKLED = (".pt", ".pth")  # by torch
+REQUIRED = ("joint_position", "joint_velocity", "root_state")
 
 Numbers = npt.NDArray[Any]
 Arrays = dict[str, Numbers]  # by name in the file
@@ -63,10 +64,8 @@ def read_array_file(path: Path, mapping: str | Path | None, joint_names: tuple[s
 
     Raises as read_recording.
     """
-    chosen, name = (
-        read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping(),
-        f"recording {path}",
-    )
+    chosen = read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping()
+    name = f"recording {path}"
     if path.suffix not in (".npz", *UNPICKLED):
         raise ReplayError(f"{name} ends in {path.suffix!r}; expected .rollout, .npz, .pt or .pth")
     try:
@@ -96,13 +95,10 @@ def _read(path: Path, wanted: set[str]) -> Arrays:
     entries = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(entries, dict):
         raise ReplayError(f"recording {path} holds a {type(entries).__name__}, expected a dict of tensors by name")
-    chosen = {str(name): value for name, value in entries.items() if name in wanted}
-    # A tensor may claim to be larger than its storage.
-    _refuse_large(path, sum(value.nbytes for value in chosen.values() if isinstance(value, torch.Tensor)))
-    return {
-        name: value.detach().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
-        for name, value in chosen.items()
-    }
+    chosen = {name: value for name, value in entries.items() if name in wanted}
+    tensors = {name: value.detach() for name, value in chosen.items() if isinstance(value, torch.Tensor)}
+    _refuse_large(path, sum(tensor.nbytes for tensor in tensors.values()))  # they may claim more than is stored
+    return {name: np.asarray(value) for name, value in (chosen | tensors).items()}
 
 
 def _refuse_large(path: Path | str, size: int) -> None:
@@ -132,10 +128,9 @@ class _Source:
                 raise ReplayError(f"{self.name} holds {count} environments, env {mapping.env} is none; count from 0")
             values = values[:, mapping.env]
         if values.dtype.kind not in "biuf" or (shape and values.shape != shape):
-            raise ReplayError(
-                f"{key!r} of {self.name} has the type {values.dtype} and the shape {values.shape}; expected numbers"
-                f"{f' of shape {shape}' if shape else ''}, or one more axis for the environments"
-            )
+            found = f"has the type {values.dtype} and the shape {values.shape}"
+            expected = f"numbers{f' of shape {shape}' if shape else ''}, or one more axis for the environments"
+            raise ReplayError(f"{key!r} of {self.name} {found}; expected {expected}")
         return values
 
 
@@ -153,17 +148,13 @@ def _rollout(source: _Source) -> tuple[Header, RolloutRows]:
         header = msgspec.convert(facts, Header)
     except ValueError as error:
         raise ReplayError(f"{source.name} cannot be used: {error}; correct that in a mapping") from error
-    steps, joints = len(np.atleast_1d(source.take("joint_position"))), len(header.joint_names)
-    row_type = header.row_type("<f8")
+    steps, row_type = len(np.atleast_1d(source.take("joint_position"))), header.row_type("<f8")
     _refuse_large(source.name.removeprefix("recording "), steps * row_type.itemsize)
     rows = np.zeros(steps, row_type)
-    rows["time"] = header.period * np.arange(steps)
-    rows["joint_position"] = source.take("joint_position", steps, joints)
-    rows["joint_velocity"] = source.take("joint_velocity", steps, joints)
-    rows["target"] = source.take("target", steps, joints) if "target" in source else math.nan
-    if "command" in source:
-        rows["command"] = source.take("command", steps, len(header.commands))
-    rows["root_state"] = source.take("root_state", steps, 13)
+    rows["time"], rows["target"] = header.period * np.arange(steps), math.nan
+    for entry in ("joint_position", "joint_velocity", "root_state", "target", "command"):
+        if entry in source or entry in REQUIRED:
+            rows[entry] = source.take(entry, steps, *row_type[entry].shape)
     if source.mapping.quaternion == "wxyz":
         rows["root_state"][:, 3:7] = xyzw_from_wxyz(rows["root_state"][:, 3:7])
     rows["flags"][:1] = FIRST

@@ -93,10 +93,8 @@ def run_of_rows(
     notes = RecordingNotes(robot=header.robot)
     joint_names = joint_names or notes.joint_names or header.joint_names
     if missing := [joint for joint in joint_names if joint not in header.joint_names]:
-        raise ReplayError(
-            f"{name} lacks the joints {', '.join(missing)}; it names {', '.join(header.joint_names)}, which must be "
-            "all joints of the robot (docs/isaac_gym.md)"
-        )
+        named = f"it names {', '.join(header.joint_names)}, which must be all joints of the robot (docs/isaac_gym.md)"
+        raise ReplayError(f"{name} lacks the joints {', '.join(missing)}; {named}")
     _check(rows, name)
     problems = list(damaged)
     if extra := [joint for joint in header.joint_names if joint not in joint_names]:
@@ -113,38 +111,27 @@ def run_of_rows(
         problems.append(Problem("gap", f"{name} has {int(gaps.sum())} gaps in time; memory starts cold after each"))
     starts = (rows["flags"] & FIRST).astype(bool) | np.append(False, gaps)
     order = [header.joint_names.index(joint) for joint in joint_names]
-    joints = ("joint_position", "joint_velocity", "target")
-    position, velocity, target = (rows[field].astype(np.float64)[:, order] for field in joints)
+    of_joints = ("joint_position", "joint_velocity", "target")
+    position, velocity, target = (rows[field].astype(np.float64)[:, order] for field in of_joints)
     place, orientation, linear, angular = np.split(rows["root_state"].astype(np.float64), (3, 7, 10), axis=1)
     orientation = orientation / np.linalg.norm(orientation, axis=1, keepdims=True)
     elapsed = np.diff(time, prepend=time[0] - header.period)
     acceleration = np.diff(linear, axis=0, prepend=linear[:1]) / elapsed[:, None]
-    force = specific_force(orientation, np.where(starts[:, None], 0.0, acceleration))
-    rate = into_body(orientation, angular)
+    felt = np.where(starts[:, None], 0.0, acceleration) + np.array([0.0, 0.0, GRAVITY])
+    # From the world frame into the trunk's.
+    force, rate, speed = np.einsum("tji,vtj->vti", matrix_from_xyzw(orientation), np.stack([felt, angular, linear]))
     return Run(
         joint_names,
         JointRecord(time, time, position, velocity, np.full_like(position, np.nan)),
         ImuRecord(time, time, orientation, rate, force),
         TargetRecord(time, time, target),
         SetpointRecord(lambda: (time, setpoint)),
-        OdometryRecord(time, time, place, orientation, into_body(orientation, linear), rate),
+        OdometryRecord(time, time, place, orientation, speed, rate),
         period=header.period,
         starts=time[starts],
         notes=notes,
         problems=tuple(problems),
     )
-
-
-def into_body(orientation: Array, vectors: Array) -> Array:
-    """Rotate vectors (..., 3) from the world frame into bodies with orientations (..., 4) x, y, z, w."""
-    return np.einsum("...ji,...j->...i", matrix_from_xyzw(orientation), vectors)
-
-
-def specific_force(orientation: Array, acceleration: Array) -> Array:
-    """Return the reading (..., 3) [m/s^2] of an accelerometer in the body frame, for the trunk's orientation (..., 4)
-    x, y, z, w and its acceleration (..., 3) in the world: (0, 0, 9.81) at rest.
-    """
-    return into_body(orientation, acceleration + np.array([0.0, 0.0, GRAVITY]))
 
 
 def _check(rows: RolloutRows, name: str) -> None:
@@ -153,20 +140,16 @@ def _check(rows: RolloutRows, name: str) -> None:
     for field in ("time", "joint_position", "joint_velocity", "root_state", "command"):
         finite = np.isfinite(rows[field]).reshape(len(rows), -1).all(axis=1)
         if not finite.all():
-            raise ReplayError(
-                f"{name} has a {field.replace('_', ' ')} that is not finite in row {int(finite.argmin())}; "
-                "the simulation had failed there: record again, or cut the file before that row"
-            )
+            what = f"has a {field.replace('_', ' ')} that is not finite in row {int(finite.argmin())}"
+            how = "the simulation had failed there: record again, or cut the file before that row"
+            raise ReplayError(f"{name} {what}; {how}")
     if not (advances := np.diff(rows["time"]) > 0).all():
         at = f"at row {int(advances.argmin()) + 1}"
         raise ReplayError(f"the time of {name} does not advance {at}; one file holds one recording")
     length = np.linalg.norm(rows["root_state"][:, 3:7], axis=1)
     if (wrong := np.abs(length - 1.0) > UNIT_TOLERANCE).any():
-        row = int(wrong.argmax())
-        raise ReplayError(
-            f"the orientation of {name} in row {row} is no unit quaternion (its length is {length[row]:.3g}); "
-            "columns 3 to 6 of a root state are x, y, z, w"
-        )
+        what = f"row {int(wrong.argmax())} is no unit quaternion (its length is {length[wrong][0]:.3g})"
+        raise ReplayError(f"the orientation of {name} in {what}; columns 3 to 6 of a root state are x, y, z, w")
 
 
 def read_rollout(path: Path, joint_names: tuple[str, ...] = ()) -> Run:
@@ -180,10 +163,8 @@ def read_rollout(path: Path, joint_names: tuple[str, ...] = ()) -> Run:
     content = path.read_bytes()
     magic, payload = frame_at(content, 0)
     if magic != HEADER:
-        raise ReplayError(
-            f"{name} does not start with the header of a rollout; expected a file that rollout_writer.py wrote, or "
-            "another kind of file by its suffix"
-        )
+        expected = "a file that rollout_writer.py wrote, or another kind of file by its suffix"
+        raise ReplayError(f"{name} does not start with the header of a rollout; expected {expected}")
     header, place = parse_header(payload, name), PREFIX.size + len(payload) + CHECKSUM.size
     rows, lost, broken = bytearray(), len(content) - place, 0
     begin = PREFIX.pack(STATE, header.row_type().itemsize)  # all states have this size
@@ -208,8 +189,7 @@ def frame_at(content: bytes, place: int) -> tuple[bytes, bytes]:
     begin, end = place + PREFIX.size, place + PREFIX.size + length
     if length > LONGEST_PAYLOAD or end + CHECKSUM.size > len(content):
         return b"", b""
-    with memoryview(content)[place:end] as checked:
-        whole = zlib.crc32(checked) == CHECKSUM.unpack_from(content, end)[0]
+    whole = zlib.crc32(content[place:end]) == CHECKSUM.unpack_from(content, end)[0]
     return (magic, content[begin:end]) if whole else (b"", b"")
 
 

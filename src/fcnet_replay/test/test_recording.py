@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import rollout_writer
 import torch
 import yaml
 from damage import read_damaged
@@ -21,12 +22,36 @@ from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.robot import load_robot
 from fcnet_replay.isaac import arrays as array_files
 from fcnet_replay.isaac import read_recording
-from fcnet_replay.isaac.recording import specific_force
 
 JOINTS = load_robot("aliengo").joint_names
 
 ORDER = [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]  # FL FR RL RR <-> FR FL RR RL
 UPRIGHT = [0] * 6 + [1] + [0] * 6  # a root state
+HALF = np.sqrt(0.5)
+
+
+@pytest.fixture(scope="module")
+def arrays():
+    """Arrays (T, n) under the names of legged_gym, float32 as its tensors: 60 steps at 50 Hz, two episodes."""
+    rng = np.random.default_rng(3)
+    floats = {name: rng.normal(size=(60, 12)) for name in ("dof_pos", "dof_vel", "actions", "targets")}
+    floats |= {"root_states": rng.normal(size=(60, 13)), "commands": rng.uniform(-1, 1, (60, 4))}
+    quaternion = floats["root_states"][:, 3:7] * 0.1 + [0.0, 0.0, 0.0, 1.0]
+    floats["root_states"][:, 3:7] = quaternion / np.linalg.norm(quaternion, axis=1, keepdims=True)
+    named = {"dones": np.arange(60) == 29, "dof_names": np.array(JOINTS)[ORDER], "dt": np.float64(0.02)}
+    return {name: array.astype(np.float32) for name, array in floats.items()} | named
+
+
+@pytest.fixture
+def rollout(tmp_path, arrays):
+    """The same as a .rollout file."""
+    path, names = tmp_path / "walk.rollout", ("dof_pos", "dof_vel", "root_states", "actions", "targets")
+    writer = rollout_writer.RolloutWriter(0.02, arrays["dof_names"].tolist(), str(path), robot="aliengo")
+    for row in range(60):
+        values = (arrays[name][row] for name in names)
+        writer.write(*values, arrays["commands"][row, :3], first=row in (0, 30))
+    writer.close()
+    return path
 
 
 def test_joints_come_back_in_the_suites_order(rollout, arrays):
@@ -43,7 +68,7 @@ def test_joints_come_back_in_the_suites_order(rollout, arrays):
 
 
 @pytest.fixture
-def write(tmp_path, rollout_writer):
+def write(tmp_path):
     """Write a rollout with a row for each joint angle or angles; return its path."""
 
     def write(angles, names=JOINTS, root=UPRIGHT, first=(0,)):
@@ -67,18 +92,28 @@ def test_another_order_of_joints_means_the_same(write, names):
     assert [problem.kind for problem in recording.problems] == ["left_out"] * ("tail_joint" in names)
 
 
-def test_the_angular_velocity_is_turned_into_the_body(write):
-    half = np.sqrt(0.5)  # a quarter turn to the left: the world's x is the body's -y
-    recording = read_recording(write([0.0], root=[0, 0, 0.3, 0, 0, half, half, 1, 0, 0, 2, 0, 0]))
-    np.testing.assert_allclose(recording.imu.angular_velocity[0], [0, -2, 0], atol=1e-6)
-    np.testing.assert_allclose(recording.odometry.velocity[0], [0, -1, 0], atol=1e-6)
+@pytest.mark.parametrize(
+    ("quaternion", "rate", "speed", "force"),
+    [
+        ([0, 0, HALF, HALF], [0, -2, 0], [0, -1, 0], [0, 0, 9.81]),
+        ([-HALF, 0, 0, HALF], [2, 0, 0], [1, 0, 0], [0, -9.81, 0]),
+    ],
+    ids=["a quarter turn to the left", "on its left side"],
+)
+def test_velocities_and_gravity_are_turned_into_the_body(write, quaternion, rate, speed, force):
+    recording = read_recording(write([0.0], root=[0, 0, 0.3, *quaternion, 1, 0, 0, 2, 0, 0]))
+    np.testing.assert_allclose(recording.imu.angular_velocity[0], rate, atol=1e-6)
+    np.testing.assert_allclose(recording.odometry.velocity[0], speed, atol=1e-6)
+    np.testing.assert_allclose(recording.imu.linear_acceleration[0], force, atol=1e-6)
     assert np.isnan(recording.targets.position).all()
 
 
-def test_an_accelerometer_feels_gravity_and_acceleration_in_the_body():
-    upright, on_its_left = np.array([0, 0, 0, 1.0]), np.array([-np.sqrt(0.5), 0, 0, np.sqrt(0.5)])
-    np.testing.assert_allclose(specific_force(upright, np.array([1.0, 0, 0])), [1, 0, 9.81])
-    np.testing.assert_allclose(specific_force(on_its_left, np.zeros(3)), [0, -9.81, 0], atol=1e-9)
+def test_an_accelerometer_feels_how_the_velocity_changes(rollout, arrays):
+    recording, speed = read_recording(rollout), arrays["root_states"][:, 7:10]
+    expected = np.diff(speed, axis=0) / 0.02 + [0, 0, 9.81]
+    felt = np.linalg.norm(recording.imu.linear_acceleration, axis=1)
+    expected[29] = 0, 0, 9.81  # the start of an episode
+    np.testing.assert_allclose(felt[1:], np.linalg.norm(expected, axis=1), rtol=1e-5)
 
 
 def test_a_file_cut_off_anywhere_is_read_up_to_there(rollout, tmp_path):
@@ -121,32 +156,6 @@ def test_a_row_that_is_left_out_starts_an_episode(write, lost, first, start, kin
     assert [problem.kind for problem in recording.problems] == kinds
 
 
-GOOD = {"format": "fcnet rollout", "version": 1, "period": 0.02, "joint_names": list(JOINTS), "commands": []}
-
-
-@pytest.mark.parametrize(
-    ("facts", "named"),
-    [
-        ({"version": 2}, "$.version"),
-        ({"format": "bag"}, "$.format"),
-        ({"joint_names": ["a"] * 2_000}, "$.joint_names"),
-        ({"joint_names": [["a"]]}, "$.joint_names"),
-        ({"period": "soon"}, "$.period"),
-        ({"period": float("inf")}, "malformed"),
-        ({"period": 3600.0}, "$.period"),
-        ({}, "no complete step"),
-        *((content, "cannot be used") for content in (b"[" * 60_000, b"\xff\xfe", b"7")),
-    ],
-)
-def test_a_header_that_cannot_be_is_refused(tmp_path, rollout_writer, facts, named):
-    path = tmp_path / "odd.rollout"
-    header = facts if isinstance(facts, bytes) else json.dumps(GOOD | facts).encode()
-    path.write_bytes(rollout_writer.frame(b"FCRH", header))
-    with pytest.raises(ReplayError, match=r"odd\.rollout") as refusal:
-        read_recording(path)
-    assert named in str(refusal.value)
-
-
 def test_a_file_made_to_be_searched_for_ever_is_refused(write):
     path = write([0.0, 0.0])
     content = path.read_bytes()
@@ -158,17 +167,7 @@ def test_a_file_made_to_be_searched_for_ever_is_refused(write):
         read_recording(path)
 
 
-@pytest.mark.parametrize(("size", "content"), [(None, b""), (5_000, os.urandom(5_000)), (1 << 33, b"")])
-def test_a_missing_a_foreign_and_a_huge_file_are_refused(tmp_path, size, content):
-    path = tmp_path / "odd.rollout"
-    if size:
-        path.write_bytes(content)
-        os.truncate(path, size)
-    with pytest.raises(ReplayError, match=r"odd\.rollout"):
-        read_recording(path)
-
-
-def test_a_writer_refuses_an_existing_file_and_rows_of_another_robot(rollout, rollout_writer, tmp_path):
+def test_a_writer_refuses_an_existing_file_and_rows_of_another_robot(rollout, tmp_path):
     with pytest.raises(FileExistsError):
         rollout_writer.RolloutWriter(0.02, JOINTS, str(rollout))
     writer = rollout_writer.RolloutWriter(0.02, JOINTS, str(tmp_path / "a.rollout"))
@@ -177,7 +176,7 @@ def test_a_writer_refuses_an_existing_file_and_rows_of_another_robot(rollout, ro
     writer.close()
 
 
-def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout_writer):
+def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path):
     path = tmp_path / "killed.rollout"
     program = f"""
         import sys
@@ -198,7 +197,7 @@ def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path, rollout
     assert len(read_recording(path).joints.stamp) > max([last, *rest])
 
 
-def test_a_full_disk_ends_the_recording_and_not_the_simulation(rollout_writer, capsys, tmp_path):
+def test_a_full_disk_ends_the_recording_and_not_the_simulation(capsys, tmp_path):
     writer = rollout_writer.RolloutWriter(0.02, JOINTS, str(tmp_path / "a.rollout"))
     writer._file.close()
     writer._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the writer closes it
@@ -294,31 +293,76 @@ def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
     assert not found.setpoints.value[:, 1].any()
 
 
+GOOD = {"format": "fcnet rollout", "version": 1, "period": 0.02, "joint_names": list(JOINTS), "commands": []}
+
+
+def headed(header):
+    """A file of a header alone."""
+    content = header if isinstance(header, bytes) else json.dumps(GOOD | header).encode()
+    return lambda path, _: path.with_suffix(".rollout").write_bytes(rollout_writer.frame(b"FCRH", content))
+
+
+def saved(**change):
+    """A file of other arrays; None: without the array."""
+
+    def save(path, arrays):
+        changed = {name: array for name, array in (arrays | change).items() if array is not None}
+        save_npz(path.with_suffix(".npz"), changed)
+
+    return save
+
+
+def of_size(size, content=b""):
+    def write(path, _):
+        path.with_suffix(".rollout").write_bytes(content)
+        os.truncate(path.with_suffix(".rollout"), size)
+
+    return write
+
+
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("make", "sentence"),
     [
-        ({"dof_names": None}, "joint_names"),
-        ({"dof_names": np.array([f"leg_{index}" for index in range(12)])}, "lacks the joints FR_hip_joint, "),
-        ({"dof_vel": None}, "has no 'dof_vel' (joint velocity)"),
-        ({"dt": None}, "has no 'dt' (period)"),
-        ({"dt": np.zeros(0)}, "period"),
-        ({"dt": np.float64(-1)}, "period"),
-        ({"dof_vel": np.zeros((59, 12))}, "shape (59, 12); expected numbers of shape (60, 12)"),
-        ({"dof_pos": np.zeros((60, 2, 12, 1))}, "shape (60, 2, 12, 1)"),
-        ({"dof_pos": np.full((60, 12), "x")}, "has the type <U1"),
-        ({"dof_pos": np.full((60, 12), np.inf)}, "joint position that is not finite in row 0"),
-        ({"root_states": np.zeros((60, 13))}, "no unit quaternion"),
-        ({"root_states": np.zeros((60, 12))}, "shape (60, 12); expected numbers of shape (60, 13)"),
-        ({"dones": np.zeros(61)}, "shape (61,); expected numbers of shape (60,)"),
-        ({"targets": np.zeros((60, 11))}, "shape (60, 11); expected numbers of shape (60, 12)"),
+        (headed({"version": 2}), "$.version"),
+        (headed({"format": "bag"}), "$.format"),
+        (headed({"joint_names": ["a"] * 2_000}), "$.joint_names"),
+        (headed({"joint_names": [["a"]]}), "$.joint_names"),
+        (headed({"period": "soon"}), "$.period"),
+        (headed({"period": float("inf")}), "malformed"),
+        (headed({"period": 3600.0}), "$.period"),
+        (headed({}), "no complete step"),
+        *((headed(content), "cannot be used") for content in (b"[" * 60_000, b"\xff\xfe", b"7")),
+        (lambda path, _: path.with_suffix(".csv").write_text("0"), "expected .rollout, .npz, .pt"),
+        (of_size(0), "empty"),
+        (of_size(5_000, os.urandom(5_000)), "header of a rollout"),
+        (of_size(1 << 33), "at most"),
+        (saved(dof_names=None), "joint_names"),
+        (saved(dof_names=np.array([f"leg_{index}" for index in range(12)])), "lacks the joints FR_hip_joint, "),
+        (saved(dof_vel=None), "has no 'dof_vel' (joint velocity)"),
+        (saved(dt=None), "has no 'dt' (period)"),
+        (saved(dt=np.zeros(0)), "period"),
+        (saved(dt=np.float64(-1)), "period"),
+        (saved(dof_vel=np.zeros((59, 12))), "shape (59, 12); expected numbers of shape (60, 12)"),
+        (saved(dof_pos=np.zeros((60, 2, 12, 1))), "shape (60, 2, 12, 1)"),
+        (saved(dof_pos=np.full((60, 12), "x")), "has the type <U1"),
+        (saved(dof_pos=np.full((60, 12), np.inf)), "joint position that is not finite in row 0"),
+        (saved(root_states=np.zeros((60, 13))), "no unit quaternion"),
+        (saved(root_states=np.zeros((60, 12))), "shape (60, 12); expected numbers of shape (60, 13)"),
+        (saved(dones=np.zeros(61)), "shape (61,); expected numbers of shape (60,)"),
+        (saved(targets=np.zeros((60, 11))), "shape (60, 11); expected numbers of shape (60, 12)"),
     ],
 )
-def test_what_does_not_fit_is_refused_with_a_sentence(tmp_path, arrays, change, sentence):
-    changed = {name: array for name, array in (arrays | change).items() if array is not None}
-    save_npz(tmp_path / "odd.npz", changed)
-    with pytest.raises(ReplayError, match=r"odd\.npz") as refusal:
-        read(tmp_path / "odd.npz")
-    assert sentence in str(refusal.value)
+def test_what_cannot_be_is_refused_with_a_sentence(tmp_path, arrays, make, sentence):
+    make(tmp_path / "odd", arrays)
+    (path,) = tmp_path.iterdir()
+    with pytest.raises(ReplayError) as refusal:
+        read(path)
+    assert sentence in str(refusal.value) and path.name in str(refusal.value)
+
+
+def test_a_missing_recording_is_refused(tmp_path):
+    with pytest.raises(ReplayError, match=r"there is no recording .*none\.rollout"):
+        read(tmp_path / "none.rollout")
 
 
 @pytest.mark.parametrize(
@@ -381,12 +425,6 @@ def test_files_that_ask_for_more_memory_than_allowed_are_refused(tmp_path, monke
     for name in ("claim.npz", "bomb.npz", "expanded.pt", "bytes.npz"):
         with pytest.raises(ReplayError, match=name):
             read(tmp_path / name)
-
-
-def test_a_file_of_no_known_kind_is_refused(tmp_path):
-    (tmp_path / "walk.csv").write_text("0")
-    with pytest.raises(ReplayError, match=r"expected \.rollout, \.npz, \.pt"):
-        read(tmp_path / "walk.csv")
 
 
 @pytest.mark.parametrize("suffix", [".rollout", *SAVERS])
