@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import stat
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import yaml
@@ -17,7 +16,7 @@ import zstandard
 from fcnet_core import counted
 from fcnet_core.errors import ReplayError
 from fcnet_core.files import parse_yaml, read_file
-from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage, unpacking_failed
+from fcnet_replay.bags.contents import Contents, Message, MessageBatch, Problem, batches_of, damage, unpacking_failed
 from fcnet_replay.bags.mcap_file import mcap_metadata, read_mcap, unpacked_zstd
 from fcnet_replay.bags.other_files import ZSTD, ZSTD_SUFFIXES, is_bag_file, what_it_is
 from fcnet_replay.bags.sqlite_file import read_sqlite, sqlite_metadata
@@ -55,21 +54,20 @@ class Bag:
             begin = end
             try:
                 facts = path.stat()  # a file under /proc has no size, and reading it may block
-                if not stat.S_ISREG(facts.st_mode) or not facts.st_size:
+                if not path.is_file() or not facts.st_size:
                     raise ReplayError(f"{damage(path, 0, 'it is empty or no ordinary file')}")
                 with tempfile.TemporaryDirectory(prefix="fcnet-bag-") as folder:
                     plain = _unpacked(path, Path(folder)) if path.suffix in ZSTD_SUFFIXES else path
                     if other := what_it_is(plain):
                         raise ReplayError(other)
-                    if plain.suffix == ".bag":  # imported late: the import would add a fifth to every other replay
+                    reader = READERS.get(plain.suffix)
+                    if reader is None:  # imported late: the import would add a fifth to every other replay
                         from fcnet_replay.bags.ros1_file import read_ros1 as reader
-                    else:
-                        reader = READERS[plain.suffix]
                     for batch in reader(plain, path, topics, self.contents):
                         batch = replace(batch, place=begin + batch.place)
                         end = max(end, int(batch.place.max()) + 1)
                         packed = self._compressed_messages or batch.content[: len(ZSTD)].tobytes() == ZSTD
-                        yield self._decompressed(batch) if packed else batch
+                        yield from batches_of(self._decompressed(batch)) if packed else (batch,)
                 good += 1
                 if (now := path.stat()).st_size != facts.st_size or now.st_mtime_ns != facts.st_mtime_ns:
                     what = f"{path} changed while it was read: read it again when the recording has ended"
@@ -79,18 +77,18 @@ class Bag:
         if not good:
             raise ReplayError(f"{self.contents.problems[-1]}")
 
-    def _decompressed(self, batch: MessageBatch) -> MessageBatch:
-        messages, kept = [], []
-        for row, message in enumerate(batch.messages()):
+    def _decompressed(self, batch: MessageBatch) -> Iterator[Message]:
+        lost = 0
+        for received, place, message in zip(
+            batch.received.tolist(), batch.place.tolist(), batch.messages(), strict=True
+        ):
             try:
-                messages.append(unpacked_zstd(message, LARGEST_MESSAGE))
-                kept.append(row)
+                yield (batch.topic, batch.kind), received, place, unpacked_zstd(message, LARGEST_MESSAGE)
             except zstandard.ZstdError:
-                continue
-        if lost := len(batch.size) - len(messages):
+                lost += 1
+        if lost:
             what = f"{counted(lost, 'message')} of {batch.topic} left out, which cannot be decompressed"
             self.contents.problems.append(damage(self.path, None, what))
-        return batch_of(batch.topic, batch.kind, batch.received[kept].tolist(), batch.place[kept].tolist(), messages)
 
 
 def open_bag(path: str | Path) -> Bag:
@@ -152,17 +150,16 @@ def _described(folder: Path) -> Bag:
 
 @dataclass(frozen=True)
 class _Metadata:
-    """The used part of rosbag2's metadata."""
+    """The used part of rosbag2's metadata. custom_data: the recorder's entries, or a text that stands for none."""
 
     relative_file_paths: tuple[str, ...] = ()
     compression_mode: str = ""
-    custom_data: Any = None
+    custom_data: dict[str, str] | str = field(default_factory=dict)
 
     @property
     def custom(self) -> dict[str, str]:
-        """The recorder's entries that are texts. Other values could fill the memory when they are written out."""
-        entries = self.custom_data.items() if isinstance(self.custom_data, dict) else ()
-        return {key: value for key, value in entries if isinstance(key, str) and isinstance(value, str)}
+        """The recorder's entries."""
+        return self.custom_data if isinstance(self.custom_data, dict) else {}
 
 
 def _metadata(content: bytes | str, entry: str = "") -> _Metadata:
@@ -173,16 +170,13 @@ def _metadata(content: bytes | str, entry: str = "") -> _Metadata:
 
 def _metadata_of_files(files: tuple[Path, ...]) -> _Metadata:
     """Read the metadata that rosbag2 also writes into the files; the last is the newest."""
-    custom: dict[str, str] = {}
-    compression = ""
+    custom, compression = dict[str, str](), ""
     for file in files:
         for text in METADATA[file.suffix](file) if file.suffix in METADATA and file.stat().st_size else ():
-            try:
+            with suppress(*UNREADABLE):
                 metadata = _metadata(text)
-            except UNREADABLE:
-                continue
-            custom.update(metadata.custom)
-            compression = metadata.compression_mode
+                custom.update(metadata.custom)
+                compression = metadata.compression_mode
     return _Metadata(compression_mode=compression, custom_data=custom)
 
 

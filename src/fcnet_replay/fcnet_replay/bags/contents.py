@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +15,8 @@ from fcnet_core.arrays import Bytes, Rows
 Kind = Literal[
     "damaged", "left_out", "no_stamp", "gap", "unknown", "no_metadata", "order", "clock", "clock_drift", "clock_unknown"
 ]
+Message = tuple[tuple[str, str], int, int, bytes]  # topic and type, time of reception [ns], place, content
+AT_ONCE = 1000  # messages in batches
 
 
 @dataclass(frozen=True)
@@ -63,11 +67,14 @@ class MessageBatch:
         return [whole[end - size : end] for end, size in zip(ends.tolist(), self.size.tolist(), strict=True)]
 
 
-def batch_of(topic: str, kind: str, received: list[int], place: list[int], messages: list[bytes]) -> MessageBatch:
-    """Return a batch of single messages."""
-    size = np.array([len(message) for message in messages], dtype=np.int64)
-    content = np.frombuffer(b"".join(messages), dtype=np.uint8)
-    return MessageBatch(topic, kind, np.array(received, np.int64), np.array(place, np.int64), size, content)
+def batches_of(messages: Iterator[Message]) -> Iterator[MessageBatch]:
+    """Gather single messages."""
+    while some := list(islice(messages, AT_ONCE)):
+        for topic in dict.fromkeys(message[0] for message in some):
+            _, received, place, contents = zip(*(message for message in some if message[0] == topic), strict=True)
+            size = np.array([len(content) for content in contents], dtype=np.int64)
+            joined = np.frombuffer(b"".join(contents), dtype=np.uint8)
+            yield MessageBatch(*topic, np.array(received, np.int64), np.array(place, np.int64), size, joined)
 
 
 @dataclass

@@ -6,7 +6,6 @@ import bz2
 import struct
 from collections.abc import Iterator
 from heapq import merge
-from itertools import islice
 from pathlib import Path
 from shlex import quote
 
@@ -15,7 +14,7 @@ from rosbags.rosbag1 import Reader, ReaderError
 from rosbags.typesys import Stores, get_typestore
 
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import Contents, MessageBatch, Problem, batch_of, damage
+from fcnet_replay.bags.contents import Contents, Message, MessageBatch, Problem, batches_of, damage
 
 LARGEST_CHUNK = 64 * 2**20  # [bytes] recorders write less than a megabyte; more is damage or meant to fill memory
 # rosbags raises all of these for damaged files; its SerdeError is a ValueError.
@@ -32,6 +31,10 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
     Types that the bag itself defines are left out: rosbags would run code that it generates from their text. Raises
     ReplayError if the file is no finished ROS 1 bag. Reads up to damage.
     """
+    return batches_of(_messages(path, name, wanted, contents))
+
+
+def _messages(path: Path, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[Message]:
     reader, read, types = Reader(path), 0, get_typestore(Stores.ROS2_JAZZY)
     try:
         reader.open()
@@ -54,15 +57,10 @@ def read_ros1(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
         places = {at: chunk * 2**32 for chunk, at in enumerate(sorted(reader.chunks))}
         entries = merge(*(reader.indexes[connection.id] for connection in asked))  # as reader.messages does
         order = (places[entry.chunk_pos] + entry.offset for entry in entries)
-        messages = zip(order, reader.messages(asked) if asked else (), strict=False)
-        while some := list(islice(messages, 2000)):
-            for connection in dict.fromkeys(connection for _, (connection, _, _) in some):
-                topic, kind = names[connection.id], connection.msgtype
-                mine = [(time, place, content) for place, (of, time, content) in some if of is connection]
-                data = [bytes(types.ros1_to_cdr(content, kind)) for _, _, content in mine]
-                yield batch_of(topic, kind, [time for time, _, _ in mine], [place for _, place, _ in mine], data)
-            read += len(some)
+        for place, (c, time, content) in zip(order, reader.messages(asked) if asked else (), strict=False):
+            yield (names[c.id], c.msgtype), time, place, bytes(types.ros1_to_cdr(content, c.msgtype))
+            read += 1
     except UNREADABLE as error:
-        contents.problems.append(damage(name, None, f"after at least {read} messages: {error!s:.200}"))
+        contents.problems.append(damage(name, None, f"after {read} messages: {error!s:.200}"))
     finally:
         reader.close()

@@ -12,13 +12,11 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from fcnet_core.errors import ReplayError
-from fcnet_replay.bags.contents import Contents, MessageBatch, batch_of, damage, unpacking_failed
+from fcnet_replay.bags.contents import Contents, Message, MessageBatch, batches_of, damage, unpacking_failed
 
 LARGEST_MESSAGE = 16 * 2**20  # [bytes]
 LARGEST_METADATA = 2**20  # [characters]
@@ -33,14 +31,8 @@ def read_sqlite(path: Path, name: Path, wanted: frozenset[str] | None, contents:
     """Yield the messages of these topics (None: all) in the order of recording, up to damage. name: of the file in
     errors.
     """
-    read = 0
     with _opened(path) as database:
-        try:
-            for batch in _messages(database, _topics(database, wanted, contents)):
-                read += len(batch.size)
-                yield batch
-        except UNREADABLE as error:
-            contents.problems.append(damage(name, None, f"after {read} messages the database says: {error}"))
+        yield from batches_of(_messages(database, name, wanted, contents))
 
 
 def sqlite_metadata(path: Path) -> list[str]:
@@ -118,27 +110,17 @@ def _topics(database: _Database, wanted: frozenset[str] | None, contents: Conten
     return topics
 
 
-def _messages(database: _Database, topics: dict[int, tuple[str, str]]) -> Iterator[MessageBatch]:
-    rows = database.execute(
-        f"SELECT topic_id, timestamp, data FROM messages WHERE topic_id IN ({','.join(map(str, topics))}) "
-        f"AND typeof(data) = 'blob' AND typeof(timestamp) = 'integer' AND length(data) <= {LARGEST_MESSAGE} "
-        "ORDER BY id"
-    )
-    error: sqlite3.Error | None = None
-    some: list[Any] = [None]
+def _messages(database: _Database, name: Path, wanted: frozenset[str] | None, contents: Contents) -> Iterator[Message]:
     read = 0
-    while some and error is None:
-        some = []
-        try:
-            for row in islice(rows, 1000):
-                some.append(row)
-                database.idle = 0
-        except sqlite3.Error as caught:
-            error = caught
-        for number in dict.fromkeys(row[0] for row in some):
-            mine = [(place, *row[1:]) for place, row in enumerate(some, read) if row[0] == number]
-            place, received, content = map(list, zip(*mine, strict=True))
-            yield batch_of(*topics[number], received, place, content)
-        read += len(some)
-    if error is not None:
-        raise error
+    try:
+        topics = _topics(database, wanted, contents)
+        rows = database.execute(
+            f"SELECT topic_id, timestamp, data FROM messages WHERE topic_id IN ({','.join(map(str, topics))}) "
+            f"AND typeof(data) = 'blob' AND typeof(timestamp) = 'integer' AND length(data) <= {LARGEST_MESSAGE} "
+            "ORDER BY id"
+        )
+        for read, (number, received, content) in enumerate(rows, 1):
+            database.idle = 0
+            yield topics[number], received, read, content
+    except UNREADABLE as error:
+        contents.problems.append(damage(name, None, f"after {read} messages the database says: {error}"))

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta, Struct
 
-from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_core.rotation import GRAVITY, UNIT_TOLERANCE, matrix_from_xyzw
