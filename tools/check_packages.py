@@ -75,14 +75,12 @@ VERSIONS = {
     "package.xml": r"(?<=<version>)[^<]*",
     "setup.cfg": r"(?:(?<=\nversion = )|(?<=fcnet_core==)|(?<=fcnet_replay==)|(?<=quadruped_sim==)).*",
 }
-DEPENDENCIES = r"( *<(?:exec|test)_depend>.*\n)+"
+DEPENDENCIES = r"( *<(?:exec|test)_depend>.*\n)+"  # in package.xml only
 
 
 def corrected(path: Path, version: str) -> str:
     """Return the text of a package.xml or setup.cfg with the suite's version and the dependencies of the code."""
     text = re.sub(VERSIONS[path.name], version, path.read_text(encoding="utf-8"))
-    if path.name == "setup.cfg":
-        return text
     needed = dependencies(path.parent.name).items()
     lines = [f"  <{kind}>{key}</{kind}>\n" for kind, keys in needed for key in sorted(keys)]
     return re.sub(DEPENDENCIES, "".join(lines), text, count=1)
@@ -103,17 +101,17 @@ def main() -> int:
     if f"\n## [{version}]" not in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"):
         wrong.append(f"CHANGELOG.md has no section for version {version}")
     settings = set(yaml.safe_load((ROOT / "colcon.meta").read_text(encoding="utf-8"))["names"])
-    wrong += [f"colcon.meta does not name {package}" for package in sorted(set(PACKAGES) - settings)]
-    wrong += [f"colcon.meta names {package}, which does not exist" for package in sorted(settings - set(PACKAGES))]
+    odd = sorted(settings ^ set(PACKAGES))
+    wrong += [f"colcon.meta must name every package, and only them: see {package}" for package in odd]
     # colcon would silently build a package with an invalid package.xml as plain Python, which ROS does not find.
     command = ["colcon", "--log-level", "error", "list", "--base-paths", "src"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
     found = {line.split()[0] for line in listed if line.endswith("(ros.ament_python)")}
-    wrong += [f"colcon does not see {package} as ros.ament_python: check its package.xml" for package in PACKAGES
-              if package not in found]  # fmt: skip
+    unseen = sorted(set(PACKAGES) - found)
+    wrong += [f"colcon does not see {package} as ros.ament_python: check its package.xml" for package in unseen]
     for sentence in wrong:
         print(f"fcnet: {sentence}", file=sys.stderr)
-    return 1 if wrong else 0
+    return int(bool(wrong))
 
 
 if __name__ == "__main__":

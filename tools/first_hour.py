@@ -2,8 +2,8 @@
 
     python tools/first_hour.py
 
-Run it in a shell after `. env.sh`. Keys are sent through a pseudo-terminal; of the monitor the page is loaded. If a
-task fails, the others still run, and the exit code is 1.
+Run it in a shell after `. env.sh`. A launch without a demo runs until the end of its task. Keys are sent through a
+pseudo-terminal; of the monitor the page is loaded. If a task fails, the others still run, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -17,20 +17,16 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "src/fcnet_ros/test/shared"))
-from ros_harness import Process, own_domain
+from ros_harness import Process, own_domain, wait_until
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITTEN = ROOT / "runs" / "first_hour"
 LIMIT = 600.0  # [s] for a command, and for an event of a robot
 WALKS = 8.0  # [s] for which a robot without commands is watched
-
-
-class Failure(Exception):
-    """A task did not succeed."""
 
 
 def tasks() -> dict[str, list[str]]:
@@ -49,12 +45,10 @@ def robot(command: str, domain: int) -> Iterator[Process]:
         yield launch
 
 
-def run(command: str, domain: int) -> str:
-    """Return the output of a command. Raises Failure if its exit code is not 0."""
+def run(command: str, domain: int) -> None:
+    """Run a command to its end. Raises AssertionError if its exit code is not 0."""
     with Process(["bash", "-c", command], domain) as process:
-        if process.wait(LIMIT) != 0:
-            raise Failure(f"{command}\n{process.output}")
-        return process.output
+        assert process.wait(LIMIT) == 0, f"{command}\n{process.output}"
 
 
 def by_keyboard(commands: list[str], domain: int) -> None:
@@ -64,14 +58,16 @@ def by_keyboard(commands: list[str], domain: int) -> None:
     with robot(launched, domain) as launch:
         streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
         keys = subprocess.Popen(keyboard.split(), env=os.environ | {"ROS_DOMAIN_ID": str(domain)}, **streams)
+
+        def is_followed() -> bool:
+            assert launch.alive, launch.output
+            os.write(person, b"w")
+            time.sleep(0.5)
+            os.read(person, 2**16)  # its display, or it would wait for a reader
+            return bool(re.search(r"keyboard (takes over|is in control)", launch.output))
+
         try:
-            end = time.monotonic() + LIMIT
-            while not re.search(r"keyboard (takes over|is in control)", launch.output):
-                if not launch.alive or time.monotonic() > end:
-                    raise Failure(launch.output)
-                os.write(person, b"w")
-                time.sleep(0.5)
-                os.read(person, 2**16)  # its display, or it would wait for a reader
+            wait_until(is_followed, lambda: f"a robot that follows\n{launch.output}", LIMIT)
         finally:
             keys.terminate()
             keys.wait()
@@ -87,31 +83,18 @@ def in_browser(commands: list[str], domain: int) -> None:
         urllib.request.urlopen(address, timeout=LIMIT).close()  # OSError for an error status
 
 
-def why_it_stopped(commands: list[str], domain: int) -> None:
-    """Stop a walking robot, and read the reason with the command of the page."""
-    launched, stop, look = commands
-    with robot(launched, domain) as launch:
-        run(stop, domain)
-        launch.until_printed("fault: ", LIMIT)
-        if "emergency" not in (output := run(look, domain)):
-            raise Failure(f"{look}\n{output}")
-
-
 def one_after_the_other(commands: list[str], domain: int) -> None:
-    """Run each command to its end, or a launch without a demo for a while."""
-    for command in commands:
-        if command.startswith("ros2 launch") and "demo:=" not in command:
-            with robot(command, domain):
+    """Run each command to its end, or a launch without a demo while the commands after it run."""
+    with ExitStack() as launched:
+        for command in commands:
+            if command.startswith("ros2 launch") and "demo:=" not in command:
+                launched.enter_context(robot(command, domain))
                 time.sleep(WALKS)
-        else:
-            run(command, domain)
+            else:
+                run(command, domain)
 
 
-SPECIAL = {
-    "Drive it by keyboard": by_keyboard,
-    "Drive it in a browser": in_browser,
-    "Find out why a robot stopped": why_it_stopped,
-}
+SPECIAL = {"Drive it by keyboard": by_keyboard, "Drive it in a browser": in_browser}
 
 
 def main() -> int:
@@ -126,7 +109,7 @@ def main() -> int:
             try:
                 SPECIAL.get(title, one_after_the_other)(commands, domain)
                 how = "done"
-            except (Failure, AssertionError, OSError, subprocess.TimeoutExpired) as error:
+            except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
                 print(*str(error).splitlines()[-30:], sep="\n", file=sys.stderr)
                 failed, how = failed + 1, "FAILED"
             print(f"{title:<30} {time.monotonic() - task_start:5.0f} s  {how}", flush=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 from launch import LaunchContext
-from launch.actions import ExecuteProcess, OnExit
+from launch.actions import ExecuteProcess
 
 from . import find_executable
 
@@ -17,7 +17,8 @@ from . import find_executable
 class Node(ExecuteProcess):
     """Starts a package's executable as a ROS node with a namespace, parameters and remappings.
 
-    `parameters` is a list of YAML files and mappings from names to values; a later one wins.
+    `parameters` is a list of YAML files and mappings from names to values; a later one wins. process: further arguments
+    of ExecuteProcess.
     """
 
     def __init__(
@@ -29,18 +30,9 @@ class Node(ExecuteProcess):
         parameters: Iterable[Mapping[str, Any] | str | Path] | None = None,
         remappings: Iterable[tuple[str, str]] | None = None,
         arguments: Iterable[str] | None = None,
-        additional_env: Mapping[str, str] | None = None,
-        output: str = "log",
-        sigterm_timeout: str = "5",
-        on_exit: OnExit = None,
+        **process: Any,
     ) -> None:
-        super().__init__(
-            cmd=[*(arguments or []), "--ros-args"],
-            additional_env=additional_env,
-            output=output,
-            sigterm_timeout=sigterm_timeout,
-            on_exit=on_exit,
-        )
+        super().__init__(cmd=[*(arguments or []), "--ros-args"], name=None, **process)
         self._package, self._executable = package, executable
         self._parameters = list(parameters or [])
         self.cmd += [] if namespace is None else ["-r", f"__ns:=/{namespace.strip('/')}"]

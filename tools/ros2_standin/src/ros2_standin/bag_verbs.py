@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import queue
 import shutil
 import signal
 import threading
@@ -36,27 +37,23 @@ class WriterThread:
     def __init__(self, bag: BagWriter) -> None:
         self.error: OSError | None = None
         self._bag = bag
-        self._topics: list[RecordedTopic] = []
-        self._messages: list[Received] = []
-        self._waiting = 0  # bytes
-        self._lock = threading.Lock()
+        self._waiting: queue.SimpleQueue[RecordedTopic | list[Received]] = queue.SimpleQueue()
+        self._taken = self._written = 0  # bytes; each is counted by one thread
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bag_writer", daemon=True)
         self._thread.start()
 
     def add_topic(self, topic: RecordedTopic) -> None:
         """Make a topic known; before its first message."""
-        with self._lock:
-            self._topics.append(topic)
+        self._waiting.put(topic)
 
     def add(self, messages: list[Received]) -> bool:
         """Hand over messages; return whether there was room for them."""
-        size = sum(len(message[3]) for message in messages)
-        with self._lock:
-            if self._waiting and self._waiting + size > MOST_WAITING:
-                return False
-            self._waiting += size
-            self._messages += messages
+        size, waiting = _size(messages), self._taken - self._written
+        if waiting and waiting + size > MOST_WAITING:
+            return False
+        self._taken += size
+        self._waiting.put(messages)
         return True
 
     def finish(self) -> None:
@@ -66,26 +63,30 @@ class WriterThread:
 
     def _run(self) -> None:
         try:
-            while not self._ended.wait(WRITE_INTERVAL):
+            try:
+                while not self._ended.wait(WRITE_INTERVAL):
+                    self._write()
                 self._write()
-            self._write()
+            finally:
+                self._bag.close()
         except OSError as error:
             self.error = error
-        try:
-            self._bag.close()
-        except OSError as error:
-            self.error = self.error or error
 
     def _write(self) -> None:
-        with self._lock:
-            topics, messages = self._topics, self._messages
-            self._topics, self._messages = [], []
-        for topic in topics:
-            self._bag.add_topic(topic)
+        messages: list[Received] = []
+        for _ in range(self._waiting.qsize()):
+            taken = self._waiting.get()
+            if isinstance(taken, RecordedTopic):
+                self._bag.add_topic(taken)
+            else:
+                messages += taken
         if messages:
             self._bag.write(messages)
-            with self._lock:
-                self._waiting -= sum(len(message[3]) for message in messages)
+            self._written += _size(messages)
+
+
+def _size(messages: list[Received]) -> int:
+    return sum(len(content) for *_, content in messages)
 
 
 class Recorder:

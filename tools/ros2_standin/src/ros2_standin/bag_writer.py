@@ -43,6 +43,8 @@ class McapFile:
         """Create the file, empty until the first commit."""
         self.path = path
         self.counts: Counter[str] = Counter()  # messages of each topic
+        self.committed = 0  # messages
+        self.failed = False  # whether a commit has failed
         self.start = self.end = 0  # [ns], the earliest and the latest of them
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         self._waiting = bytearray()
@@ -92,6 +94,7 @@ class McapFile:
         try:
             self._write_at_data_end(content)
         except OSError:
+            self.failed = True
             with contextlib.suppress(OSError):
                 self._write_at_data_end(self._summary)
                 os.ftruncate(self._file, self._data_end + len(self._summary))
@@ -99,6 +102,7 @@ class McapFile:
                 self.path.unlink()
             raise
         self._data_end, self._summary = self._data_end + size, content[size:]
+        self.committed = self.counts.total()
 
     def _write_at_data_end(self, content: bytes) -> None:
         rest, position = memoryview(content), self._data_end
@@ -129,13 +133,16 @@ class BagWriter:
         """Create the folder; a new file starts after `max_duration` [ns], unless 0."""
         self.folder = folder
         self.topics: list[RecordedTopic] = []
-        self.count = 0  # messages that have been written
         self._compression, self._max_duration = compression, max_duration
         self._custom_data = dict(custom_data or {})
-        self._failed = False
         folder.mkdir(parents=True)
         self._files = [self._next_file(0)]  # the last one is open
         self._write_metadata()
+
+    @property
+    def count(self) -> int:
+        """Number of messages that have been written."""
+        return sum(file.committed for file in self._files)
 
     def add_topic(self, topic: RecordedTopic) -> None:
         """Make a topic known; before its first message."""
@@ -152,13 +159,13 @@ class BagWriter:
                 file.close()
                 self._files.append(following)
             self._files[-1].add(message)
-        self._commit()
+        self._files[-1].commit()
         self._write_metadata()
 
     def close(self) -> None:
         """End the bag."""
         try:
-            if not self._failed:
+            if not self._files[-1].failed:
                 self._end_file()
                 self._write_metadata()
         finally:
@@ -167,25 +174,13 @@ class BagWriter:
     def _end_file(self) -> None:
         """Commit the current file for the last time, with a description of the bag."""
         self._files[-1].describe(self._describe(self._files))
-        self._commit()
-
-    def _commit(self) -> None:
-        try:
-            self._files[-1].commit()
-        except OSError:
-            self._failed = True
-            raise
-        self.count = sum(file.counts.total() for file in self._files)
+        self._files[-1].commit()
 
     def _next_file(self, number: int) -> McapFile:
         """Create a file, which starts with its description and all topics."""
         file = McapFile(self.folder / f"{self.folder.resolve().name}_{number}.mcap", self._compression)
-        try:
-            file.describe(self._describe([file]))
-            file.commit()
-        except OSError:
-            file.close()
-            raise
+        file.describe(self._describe([file]))
+        file.commit()
         for topic in self.topics:
             file.add_topic(topic)
         return file
@@ -193,13 +188,9 @@ class BagWriter:
     def _write_metadata(self) -> None:
         """Replace metadata.yaml in one step."""
         draft = self.folder / "metadata.yaml.tmp"
-        information = self._describe(self._files)
-        try:
-            draft.write_text(_as_yaml({"rosbag2_bagfile_information": information}), encoding="utf-8")
-            draft.replace(self.folder / "metadata.yaml")
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
+        information = {"rosbag2_bagfile_information": self._describe(self._files)}
+        draft.write_text(_as_yaml(information), encoding="utf-8")
+        draft.replace(self.folder / "metadata.yaml")
 
     def _describe(self, files: Sequence[McapFile]) -> dict[str, Any]:
         """Return rosbag2's information about a bag of these files."""

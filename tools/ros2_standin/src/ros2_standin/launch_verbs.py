@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -51,14 +51,9 @@ def _find_launch_file(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
 
 
 def _load(path: Path) -> LaunchDescription:
-    """Import a launch file and return its description."""
-    spec = importlib.util.spec_from_file_location("launch_file", path.resolve())
-    if spec is None or spec.loader is None:
-        raise VerbError(f"{path} is not a Python launch file: the stand-in reads no others")
-    module = importlib.util.module_from_spec(spec)
+    """Run a launch file, in Python, and return its description."""
     try:
-        spec.loader.exec_module(module)
-        description: LaunchDescription = module.generate_launch_description()
+        description: LaunchDescription = runpy.run_path(str(path))["generate_launch_description"]()
     except Exception as error:
         raise VerbError(f"launch file {path} cannot be used: {error}") from error
     return description
