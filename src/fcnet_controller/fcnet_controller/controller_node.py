@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
@@ -42,7 +43,6 @@ from fcnet_ros.targets import Gains, TargetPublisher
 from fcnet_ros.topic_watch import SimulatedTime
 
 AUTO_START_PERIOD = 0.1  # [s]
-UNCOMPILED = 3.0  # [s] within which a policy is loaded from numba's cache
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
 
 
@@ -110,15 +110,13 @@ def receive_commands(
             logger.info(f"{source} takes over from {controlling}" if controlling else f"{source} is in control")
             controlling = source
 
-    def take(source: CommandSource, message: Twist, _received: float, age: float = 0.0) -> None:
-        when = now()
+    def take_velocity(source: CommandSource, message: Any, _received: float) -> None:
+        """Take a velocity; it is as old as its stamp, if it has one that is not zero."""
+        when, age = now(), 0.0
+        if given.use_stamped_cmd_vel:
+            stamp, message = Time.from_msg(message.header.stamp, clock_type=clock.clock_type), message.twist
+            age = max((clock.now() - stamp).nanoseconds * 1e-9, 0.0) if stamp.nanoseconds else 0.0
         log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, when - age), when)
-
-    def take_stamped(source: CommandSource, message: TwistStamped, received: float) -> None:
-        """Take the command's age from its stamp; a stamp of zero counts as now."""
-        stamp = Time.from_msg(message.header.stamp, clock_type=clock.clock_type)
-        age = (clock.now() - stamp).nanoseconds * 1e-9 if stamp.nanoseconds else 0.0
-        take(source, message.twist, received, max(age, 0.0))
 
     def take_pose(source: CommandSource, message: Pose, _received: float) -> None:
         when, attitude = now(), message.orientation
@@ -126,7 +124,7 @@ def receive_commands(
         log(source.set_pose(message.position.z, orientation, when), when)
 
     messages = []
-    kind, take_velocity = (TwistStamped, take_stamped) if given.use_stamped_cmd_vel else (Twist, take)
+    kind = TwistStamped if given.use_stamped_cmd_vel else Twist
     for one in sources:
         source = commands.add_source(one.name)
         velocity, pose = topics.CMD_VEL.named(one.velocity, kind), topics.CMD_POSE.named(one.pose)
@@ -167,12 +165,6 @@ class ControllerNode(LifecycleNode):
         """Damp the robot and end the control loop, if it runs."""
         self._active.close()
 
-    @property
-    def _rate(self) -> float:
-        """Control cycles per second of the core's time."""
-        factor = 1.0 if self._settings.simulated_time else self._settings.real_time_factor
-        return (self._settings.control_rate or self._model.card.interface.rate) * factor
-
     def _active_controller(self) -> Controller:
         if self._controller is None or self._loop is None:
             raise FcnetError(INACTIVE)
@@ -184,11 +176,9 @@ class ControllerNode(LifecycleNode):
             self._settings = read_parameters(self, ControllerParameters)
             company = Company(self, topics.JOINT_TRAJECTORY)
             configured.callback(company.close)
-            self._statistics, began = LoopStatistics("wake", "step", "response"), time.monotonic()
+            self._statistics = LoopStatistics("wake", "step", "response")
             with program.interruptible():
                 self._controller, self._state, self._model = load_controller(self._settings, self._statistics)
-            if (duration := time.monotonic() - began) > UNCOMPILED:
-                self.get_logger().info(f"the policy was compiled in {duration:.0f} s, as at its first start here")
             configured.callback(setattr, self, "_controller", None)
             configured.enter_context(topics.temporary_entities(self))
             company.refuse()
@@ -201,7 +191,10 @@ class ControllerNode(LifecycleNode):
         receiver = StateReceiver(self, self._state, controller.stop)
         self._state.clock_problem = partial(self._time.problem, not self._settings.simulated_time)
         self._state.conflict = partial(conflicts, self, topics.JOINT_STATES, topics.IMU)
-        kind: type[Pace] = SimulatedPace if self._settings.simulated_time else RealTimePace
+        self._rate = self._settings.control_rate or self._model.card.interface.rate  # cycles per second of its time
+        kind: type[Pace] = SimulatedPace
+        if not self._settings.simulated_time:
+            kind, self._rate = RealTimePace, self._rate * self._settings.real_time_factor
         self._pace = kind(controller, receiver, self._statistics, 1.0 / self._rate, self._publisher)
         self._now = self._pace.now
         self._statistics.use_clock(self._now)
@@ -246,18 +239,15 @@ class ControllerNode(LifecycleNode):
 
             timer = self.create_timer(AUTO_START_PERIOD, advance, clock=steady)
         program.freeze()
-        self._active.callback(self._end_loop, loop, self._controller)
+        self._active.callback(self._controller.make_passive)
+        self._active.callback(setattr, self, "_loop", None)
+        self._active.callback(loop.stop)
         loop.start()
         self._publish_mode()
 
     on_configure, on_activate = program.transition(_configure), program.transition(_activate)
     on_deactivate, on_shutdown = program.transition(stop_commanding), program.transition(stop_commanding)
     on_cleanup = program.transition(lambda node: node._configured.close())
-
-    def _end_loop(self, loop: ControlLoop, controller: Controller) -> None:
-        loop.stop()
-        self._loop = None
-        controller.make_passive()
 
     def _publish_mode(self) -> None:
         if self._controller is None:
@@ -324,8 +314,7 @@ def main() -> int:
 
 
 def _run(node: ControllerNode, stop: program.Stop) -> int:
-    published = topics.JOINT_TRAJECTORY, topics.JOINT_GAINS, topics.MODE, topics.POLICY_STEP
-    recorded = [topic.name for topic in published]
+    recorded = [topic.name for topic in (topics.JOINT_TRAJECTORY, topics.JOINT_GAINS, topics.MODE, topics.POLICY_STEP)]
     try:
         if any(node.get_parameter(name).value for name in ("auto_start", "auto_activate")):
             if node.trigger_configure() != program.SUCCESS:

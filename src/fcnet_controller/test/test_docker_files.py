@@ -1,16 +1,12 @@
-"""What docker/ copies, mounts and runs exists in the workspace."""
+"""What docker/ copies and mounts exists in the workspace; what it runs: test_documented_commands.py."""
 
-import configparser
 import fnmatch
 import re
 import runpy
-import shlex
 from pathlib import Path
 
 import pytest
 import yaml
-
-from fcnet_controller.descriptions import robot as launch_arguments
 
 WORKSPACE = Path(__file__).resolve().parents[3]
 DOCKER = WORKSPACE / "docker"
@@ -40,21 +36,6 @@ def compose() -> dict:
     return yaml.safe_load((DOCKER / "compose.yaml").read_text())
 
 
-def unit() -> configparser.RawConfigParser:
-    parser = configparser.RawConfigParser(strict=False, comment_prefixes="#")
-    parser.optionxform = str
-    parser.read_string((DOCKER / "fcnet-robot.service").read_text().replace("\\\n", " "))
-    return parser
-
-
-def commands() -> dict[str, list[str]]:
-    """What the services and the systemd unit run inside the image, by the name of the service, defaults filled in."""
-    texts = {name: service["command"] for name, service in compose()["services"].items()}
-    texts["fcnet-robot.service"] = "ros2 " + unit()["Service"]["ExecStart"].split(" ros2 ", 1)[1]
-    filled = {name: re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text) for name, text in texts.items()}
-    return {name: shlex.split(text.replace("${FCNET_ROBOT}", "aliengo")) for name, text in filled.items()}
-
-
 @pytest.mark.parametrize("source", copied())
 def test_what_is_copied_into_an_image_exists_and_is_not_kept_from_the_builder(source):
     assert (WORKSPACE / source).exists()
@@ -80,19 +61,3 @@ def test_an_image_holds_the_programs_of_a_distribution_that_a_launch_starts(stag
     assert started
     for package in started:
         assert f'"ros-${{ROS_DISTRO}}-{package.replace("_", "-")}"' in stages()[stage]
-
-
-@pytest.mark.parametrize("name", commands())
-def test_what_an_image_runs_exists(name):
-    program, *arguments = commands()[name]
-    if program == "bash":
-        return
-    verb, package, what, *given = arguments
-    if verb == "launch":
-        assert (program, package) == ("ros2", "fcnet_controller")
-        assert (WORKSPACE / "launch" / what).is_file()
-        known = {argument.name for argument in launch_arguments.ARGUMENTS}
-        assert {word.split(":=")[0] for word in given if ":=" in word} <= known
-    else:
-        assert (program, verb) == ("ros2", "run")
-        assert f"\n    {what} = {package}:" in (WORKSPACE / "src" / package / "setup.cfg").read_text()

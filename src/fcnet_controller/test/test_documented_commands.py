@@ -1,4 +1,6 @@
-"""README, docs/ and the model cards: every command, option, launch argument, link and file that they name exists."""
+"""README, docs/, the model cards and what docker/ runs: every command, option, launch argument, link and file that they
+name exists.
+"""
 
 import re
 import shlex
@@ -19,6 +21,7 @@ from fcnet_core.cli import program
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES += [path for folder in ("docs", "models", "papers", "papers/*") for path in sorted(ROOT.glob(f"{folder}/*.md"))]
+PAGES += [ROOT / "docker" / name for name in ("compose.yaml", "fcnet-robot.service")]
 LAUNCH_FILES = {"isaac_playback": describe_playback, "replay": describe_replay}
 EXTERNAL = {"robot_state_publisher", "joy", "foxglove_bridge"}  # packages of a ROS distribution
 MADE_UP = "mule"  # the robot that docs/adding_a_robot.md makes
@@ -31,6 +34,9 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.re
 def commands(page: Path) -> Iterator[list[str]]:
     """The words of each simple command in the blocks and in the inline code of a page."""
     text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    if page.parent.name == "docker":
+        text = re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text).replace("${FCNET_ROBOT}", "aliengo")
+        text = re.sub(r"(?m)^.* (ros2 .*)$", r"    \1", text)
     prose = re.sub(r"(?m)^ {4,}.*$", "", text)
     inline = [" ".join(code.split()) for code in re.findall(r"(?<!`)`([^`]+)`(?!`)", prose)]
     for line in [*re.findall(r"(?m)^ {4,}(.*)$", text), *inline]:
@@ -108,16 +114,12 @@ def test_targets_of_make_exist(page):
 def test_scripts_have_the_options_that_are_shown(page):
     for words in [*named(page, "python"), *named(page, "sh"), *named(page, "torchrun")]:
         for place, word in enumerate(words):
+            files = re.findall(rf"^(?:{FOLDERS})/[\w/]+\.(?:py|sh)$", word)
             if word.startswith("papers."):  # python -m papers.PAPER.SCRIPT
-                texts = [word.replace(".", "/") + ".py", "papers/shared.py", WORKER_OPTIONS]
-            elif re.fullmatch(rf"(?:{FOLDERS})/[\w/]+\.(?:py|sh)", word):
-                texts = [word]
-            else:
-                texts = []
-            if texts:
-                text = "".join((ROOT / path).read_text() for path in texts)
-                for option in (given for given in words[place:] if given.startswith("--")):
-                    assert f'"{option.split("=")[0]}"' in text, f"{word} has no {option}"
+                files = [word.replace(".", "/") + ".py", "papers/shared.py", WORKER_OPTIONS]
+            text = "".join((ROOT / path).read_text() for path in files)
+            for option in (given for given in words[place:] if files and given.startswith("--")):
+                assert f'"{option.split("=")[0]}"' in text, f"{word} has no {option}"
 
 
 @every_page

@@ -5,7 +5,6 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 import yaml
 from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Twist
@@ -36,44 +35,35 @@ POLICIES = {
 }
 
 
-@pytest.fixture
-def foxglove():
-    return json.loads((CONFIG / "foxglove" / "fcnet.json").read_text())
+FOXGLOVE = json.loads((CONFIG / "foxglove" / "fcnet.json").read_text())
+RVIZ = yaml.safe_load((CONFIG / "rviz" / "fcnet.rviz").read_text())["Visualization Manager"]
 
 
-@pytest.fixture
-def rviz():
-    return yaml.safe_load((CONFIG / "rviz" / "fcnet.rviz").read_text())
-
-
-def test_foxgloves_layout_has_panels_that_exist_with_topics_of_their_kind_and_follows_the_robots_root(foxglove):
-    panels = foxglove["configById"]
-    assert set(leaves(foxglove["layout"])) == set(panels)
+def test_foxgloves_layout_has_panels_that_exist_with_topics_of_their_kind_and_follows_the_robots_root():
+    panels = FOXGLOVE["configById"]
+    assert set(leaves(FOXGLOVE["layout"])) == set(panels)
     for name, panel in panels.items():
         kind = name.partition("!")[0]
         assert kind in PANELS
-        for topic in (
-            *(panel[key] for key in ("topicPath", "topicToRender") if key in panel),
-            *panel.get("topics", ()),
-        ):
+        shown = [panel[key] for key in ("topicPath", "topicToRender") if key in panel]
+        for topic in (*shown, *panel.get("topics", ())):
             assert PANELS[kind] in (None, TYPES[topic[1:]])
     assert panels["3D!robot"]["followTf"] == BASE_FRAME
 
 
-def test_foxgloves_plots_show_numbers_that_the_messages_have_of_the_joint_in_their_title(foxglove):
-    plotted = [path["value"] for panel in foxglove["configById"].values() for path in panel.get("paths", [])]
+def test_foxgloves_plots_show_numbers_that_the_messages_have_of_the_joint_in_their_title():
+    plotted = [path["value"] for panel in FOXGLOVE["configById"].values() for path in panel.get("paths", [])]
     assert len(plotted) > 10
     for path in plotted:
         topic, *fields = path[1:].split(".")
         assert is_number(TYPES[topic], fields), path
-    joint = foxglove["configById"]["Plot!joint"]
+    joint = FOXGLOVE["configById"]["Plot!joint"]
     assert joint["title"].startswith("FR thigh")
     assert all("[1]" in path["value"] for path in joint["paths"])
 
 
-def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind_also_to_what_was_published_before(rviz):
-    layout = rviz["Visualization Manager"]
-    for display in layout["Displays"]:
+def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind_also_to_what_was_published_before():
+    for display in RVIZ["Displays"]:
         package, kind = display["Class"].split("/")
         assert package == "rviz_default_plugins"
         assert {name for name in display if name.endswith("Topic")} == set(DISPLAYS[kind])
@@ -81,8 +71,8 @@ def test_rvizs_displays_exist_and_listen_to_topics_of_their_kind_also_to_what_wa
             assert TYPES[display[name]["Value"]] is message
             for policy, known in POLICIES.items():
                 assert display[name][policy] in known
-    assert layout["Global Options"]["Fixed Frame"] == BASE_FRAME
-    displays = {display["Class"].rpartition("/")[2]: display for display in layout["Displays"]}
+    assert RVIZ["Global Options"]["Fixed Frame"] == BASE_FRAME
+    displays = {display["Class"].rpartition("/")[2]: display for display in RVIZ["Displays"]}
     assert displays["RobotModel"]["Description Source"] == "Topic"
     assert displays["RobotModel"]["Description Topic"]["Durability Policy"] == "Transient Local"
     assert displays["PointCloud2"]["Topic"]["Durability Policy"] == "Transient Local"

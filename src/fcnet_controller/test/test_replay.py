@@ -1,7 +1,6 @@
 """A bag for a replay through ROS: its topics and robot, the policy's steps over it, and the result in numbers."""
 
 import sqlite3
-import sys
 from contextlib import closing
 from dataclasses import replace
 
@@ -91,8 +90,8 @@ def test_a_bag_with_messages_of_a_type_that_is_not_installed_ends_a_replay_with_
     bag = MadeBag(model, robot, seconds=0.6, storage=StoragePlugin.SQLITE3).write(tmp_path / "bag")
     with closing(sqlite3.connect(next(bag.glob("*.db3")))) as file, file:
         file.execute("UPDATE topics SET type = 'my_msgs/msg/Odometry' WHERE name = '/odom'")
-    replay = [sys.executable, "-m", "fcnet_controller.replay.node"]
-    program = run([*replay, *ros_arguments(bag=bag, policy=model_path, robot="aliengo")])
+    given = ros_arguments(bag=bag, policy=model_path, robot="aliengo")
+    program = run(["ros2", "run", "fcnet_controller", "replay", *given])
     assert program.wait() not in (0, None)
     assert "Traceback" not in program.output
     assert "my_msgs/msg/Odometry" in program.output

@@ -12,6 +12,7 @@ from machine import needs_mounts
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE = 30.0  # [s]
+SETUP = ("sh", "tools/setup.sh")
 STUBS = (".venv/bin/activate", ".venv/fcnet-kind", "install/local_setup.sh", "install/local_setup.bash")
 
 
@@ -25,41 +26,36 @@ def workspace(tmp_path):
 
 
 @pytest.fixture
-def python(tmp_path):
-    """A Python that makes no virtual environment, so that a setup ends where it begins to work."""
-    program = tmp_path / "python"
-    program.write_text(f'#!/bin/sh\n[ "$2" != venv ] || {{ echo working; exit 1; }}\nexec {sys.executable} "$@"\n')
-    program.chmod(0o755)
-    return program
+def begin(tmp_path):
+    """Begin a command in a folder, with a Python that runs `instead` where some words are in its command line: by
+    default one that makes no virtual environment, so that a setup ends where it begins to work.
+    """
+
+    def begin(command, folder, words="-m venv", instead="echo working; exit 1"):
+        python = tmp_path / "python"
+        python.write_text(f'#!/bin/sh\ncase "$*" in *"{words}"*) {instead};; esac\nexec {sys.executable} "$@"\n')
+        python.chmod(0o755)
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        return subprocess.Popen(command, cwd=folder, env=os.environ | {"PYTHON": str(python)}, **pipes)
+
+    return begin
 
 
-def test_a_setup_waits_for_another_to_end(workspace, python):
+def test_a_setup_waits_for_another_to_end(workspace, begin):
     folder = os.open(workspace, os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
-    setup = subprocess.Popen(
-        ["sh", "tools/setup.sh"],
-        cwd=workspace,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env=os.environ | {"PYTHON": str(python)},
-        text=True,
-    )
-    assert "waiting for another setup" in setup.stdout.readline()
+    setup = begin(SETUP, workspace)
+    assert "waiting for another setup" in setup.stderr.readline()
     with pytest.raises(subprocess.TimeoutExpired):
         setup.wait(1.0)
     os.close(folder)
     assert "working" in setup.communicate(timeout=PATIENCE)[0]
 
 
-def test_a_workspace_that_is_set_up_needs_no_venv_module_any_longer(tmp_path):
+def test_a_workspace_that_is_set_up_needs_no_venv_module_any_longer(begin):
     """The robot's image has a build of another stage, and no python3-venv."""
-    program = tmp_path / "python"
-    program.write_text(f'#!/bin/sh\ncase "$*" in *venv*) exit 1; esac\nexec {sys.executable} "$@"\n')
-    program.chmod(0o755)
-    setup = subprocess.run(
-        ["sh", "tools/setup.sh"], cwd=ROOT, env=os.environ | {"PYTHON": str(program)}, capture_output=True, text=True
-    )
-    assert setup.returncode == 0, setup.stderr
+    setup = begin(SETUP, ROOT, words="venv", instead="exit 1")
+    assert (setup.communicate()[1], setup.returncode) == ("", 0)
 
 
 @pytest.mark.parametrize(
@@ -76,53 +72,33 @@ def test_ros_stays_on_this_computer_also_where_it_is_humble(workspace, given, lo
     for name in STUBS:
         (workspace / name).parent.mkdir(parents=True, exist_ok=True)
         (workspace / name).touch()
-    shown = subprocess.run(
-        ["sh", "-c", '. ./env.sh && echo "$ROS_AUTOMATIC_DISCOVERY_RANGE $ROS_LOCALHOST_ONLY"'],
-        cwd=workspace,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env={"PATH": os.environ["PATH"], **given},
-    )
-    assert shown.stdout == f"{given.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')} {localhost_only}\n", shown.stderr
+    command = '. ./env.sh && echo "$ROS_AUTOMATIC_DISCOVERY_RANGE $ROS_LOCALHOST_ONLY"'
+    environment = {"PATH": os.environ["PATH"], **given}
+    shown = subprocess.run(["sh", "-c", command], cwd=workspace, env=environment, stdout=subprocess.PIPE, text=True)
+    assert shown.stdout == f"{given.get('ROS_AUTOMATIC_DISCOVERY_RANGE', 'LOCALHOST')} {localhost_only}\n"
 
 
 @pytest.mark.parametrize("name", ["my robot (v2)", "a#b", "a'b", "a&b", "a$b", "a:b", "a\\b", "a]b", "a\nb", "x" * 110])
 @pytest.mark.parametrize("shell", ["sh", "bash"])
-def test_a_folder_whose_name_tools_cannot_write_into_scripts_is_refused(workspace, python, name, shell):
-    folder = workspace / name
-    folder.mkdir()
-    for part in ("tools", "env.sh"):
-        (workspace / part).rename(folder / part)
-    opened = subprocess.run(
-        [shell, "-c", ". ./env.sh"],
-        cwd=folder,
-        env=os.environ | {"PYTHON": str(python)},
-        capture_output=True,
-        text=True,
-    )
+def test_a_folder_whose_name_tools_cannot_write_into_scripts_is_refused(workspace, begin, name, shell):
+    workspace = shutil.copytree(workspace, workspace / name)
+    opened = begin([shell, "-c", ". ./env.sh"], workspace)
+    printed, error = opened.communicate(timeout=PATIENCE)
     assert opened.returncode != 0
-    assert "move the workspace" in opened.stderr and opened.stdout == ""
+    assert "move the workspace" in error and printed == ""
 
 
 @pytest.mark.parametrize("name", ["ok-1.2_+,@=~", "r\u00fccken"])
-def test_a_folder_with_another_name_is_set_up(workspace, python, name):
-    folder = workspace / name
-    folder.mkdir()
-    (workspace / "tools").rename(folder / "tools")
-    setup = subprocess.run(
-        ["sh", "tools/setup.sh"], cwd=folder, env=os.environ | {"PYTHON": str(python)}, capture_output=True, text=True
-    )
-    assert "working" in setup.stdout, setup.stderr
+def test_a_folder_with_another_name_is_set_up(workspace, begin, name):
+    printed, error = begin(SETUP, shutil.copytree(workspace, workspace / name)).communicate(timeout=PATIENCE)
+    assert "working" in printed, error
 
 
 @needs_mounts
-def test_a_read_only_workspace_that_needs_a_setup_says_so(workspace, python):
+def test_a_read_only_workspace_that_needs_a_setup_says_so(workspace, begin):
     ((workspace / ".venv").mkdir(), (workspace / ".venv" / "fcnet-kind").write_text("another place"))
     mounts = f"mount --bind {workspace} {workspace}; mount -o remount,bind,ro {workspace}"
-    opened = subprocess.run(
-        ["unshare", "-m", "sh", "-c", f"{mounts}; cd {workspace}; . ./env.sh"],
-        env=os.environ | {"PYTHON": str(python)}, capture_output=True, text=True,
-    )  # fmt: skip
+    opened = begin(["unshare", "-m", "sh", "-c", f"{mounts}; cd {workspace}; . ./env.sh"], None)
+    error = opened.communicate(timeout=PATIENCE)[1]
     assert opened.returncode != 0
-    assert opened.stderr.count("\n") == 1 and str(workspace) in opened.stderr
+    assert error.count("\n") == 1 and str(workspace) in error

@@ -64,7 +64,6 @@ class IsaacPlayback(Node):
         self._comparison = PlaybackComparison(self._robot.joint_names)
         self._target_reader = TargetReader(self._robot.joint_names)
         self._mode = ""
-        self._pose = (0.0, 0.0, 0.0)
         company.refuse()
         self._states, self._odom = StatePublisher(self, self._robot.joint_names), OdomPublisher(self)
         topics.publish_description(self, self._robot)
@@ -173,26 +172,21 @@ class IsaacPlayback(Node):
 
     def _publish(self, run: Run, row: int) -> int:
         """Publish one row of a run; return its stamp [ns]."""
-        joints, imu, odom, now = run.joints, run.imu, run.odometry, self.get_clock().now()
-        measured = (joints.position, joints.velocity, imu.orientation, imu.angular_velocity, imu.linear_acceleration)
-        position, velocity, *trunk = (values[row] for values in measured)
-        reading = SensorReading(position, velocity, np.empty(0), *trunk)
-        pose = (odom.position, odom.orientation, odom.velocity, odom.angular_velocity)
-        truth = TrunkPose(*(values[row] for values in pose))
-        self._odom.publish(truth, now.nanoseconds)
-        self._states.publish(reading, now.nanoseconds)
-        return now.nanoseconds
+        joints, imu, odom, stamp = run.joints, run.imu, run.odometry, int(self.get_clock().now().nanoseconds)
+        pose = odom.position, odom.orientation, odom.velocity, odom.angular_velocity
+        self._odom.publish(TrunkPose(*(values[row] for values in pose)), stamp)
+        trunk = imu.orientation[row], imu.angular_velocity[row], imu.linear_acceleration[row]
+        self._states.publish(SensorReading(joints.position[row], joints.velocity[row], np.empty(0), *trunk), stamp)
+        return stamp
 
     def _command(self, run: Run, row: int) -> None:
         if not self.parameters.publish_commands:
             return
         vx, vy, yaw_rate, height, roll, pitch = run.setpoints.value[row, :6].tolist()  # as in SETPOINT_FIELDS
         self._cmd_vel.publish(Twist(linear=Vector3(x=vx, y=vy), angular=Vector3(z=yaw_rate)))
-        if (height, roll, pitch) != self._pose:
-            self._pose = (height, roll, pitch)
-            pose = Pose(position=Point(z=height))
-            fill_quaternion(pose.orientation, xyzw_from_roll_pitch(roll, pitch))
-            self._cmd_pose.publish(pose)
+        pose = Pose(position=Point(z=height))
+        fill_quaternion(pose.orientation, xyzw_from_roll_pitch(roll, pitch))
+        self._cmd_pose.publish(pose)
 
     def _take_targets(self, content: bytes) -> None:
         try:

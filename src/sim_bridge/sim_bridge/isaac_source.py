@@ -32,34 +32,30 @@ def still_run(robot: Robot, period: float, recording: Run | None = None) -> Run:
     """Return one state of a robot that stands still: the start of the recording if the robot nearly stands there, else
     its stand pose at the origin.
     """
-    joints, orientation = robot.stand_pose, np.array([0.0, 0.0, 0.0, 1.0])
-    position = np.array([0.0, 0.0, stand_height(robot)])
+    joints, trunk = robot.stand_pose, [0.0, 0.0, stand_height(robot), 0.0, 0.0, 0.0, 1.0]
     if recording is not None:
         first = recording.state(0, 0)
         near = np.abs(first.joint_position - robot.stand_pose).max() <= NEARLY_STANDING
         if near and projected_gravity(first.orientation)[2] <= NEARLY_LEVEL:
-            joints, orientation, position = first.joint_position, first.orientation, recording.odometry.position[0]
+            joints, trunk = first.joint_position, [*recording.odometry.position[0], *first.orientation]
     header = rollout.Header(robot=robot.name, period=period, joint_names=robot.joint_names, commands=())
     still = np.zeros(1, header.row_type("<f8"))
     still["joint_position"], still["target"] = joints, np.nan
-    still["root_state"][0, :7] = [*position, *orientation]
+    still["root_state"][0, :7] = trunk
     return rollout.run_of_rows(header, still, "the standing robot", robot.joint_names)
-
-
-COUNTS = ("states", "bad", "early", "foreign", "other_robot", "lost")
 
 
 class LiveSource:
     """The states of a running simulation of `robot`, one frame a datagram, from a UDP socket at `address` (host:port).
 
-    counts: numbers of datagrams by COUNTS. bad: not a frame, or impossible values; early: states before their header;
-    foreign: of a second sender; lost: states that never came, by their step numbers.
+    counts: numbers of datagrams. bad: not a frame, or impossible values; early: states before their header; foreign: of
+    a second sender; lost: states that never came, by their step numbers.
     refusal: why states are left out, after states of another robot. Used by one thread. Raises ValueError if the
     socket cannot be opened.
     """
 
     def __init__(self, address: str, robot: Robot) -> None:
-        self.counts, self.refusal = dict.fromkeys(COUNTS, 0), ""
+        self.counts, self.refusal = dict.fromkeys(("states", "bad", "early", "foreign", "other_robot", "lost"), 0), ""
         self._robot = robot
         self._sender: tuple[str, int] | None = None
         self._received = float("-inf")
@@ -71,10 +67,8 @@ class LiveSource:
             self._socket.bind((host, int(port)))
         except (OSError, ValueError, OverflowError) as error:
             self._socket.close()
-            raise ValueError(
-                f"cannot receive at live:={address} ({error}); give a free port of this computer, "
-                "such as 127.0.0.1:9870"
-            ) from error
+            remedy = "give a free port of this computer, such as 127.0.0.1:9870"
+            raise ValueError(f"cannot receive at live:={address} ({error}); {remedy}") from error
         self._socket.setblocking(False)
         self.port = int(self._socket.getsockname()[1])  # chosen by the system for port 0
 
@@ -116,10 +110,8 @@ class LiveSource:
         elif self._header.robot not in ("", self._robot.name):
             self.counts["other_robot"] += 1
             other, own = self._header.robot, self._robot.name
-            self.refusal = (
-                f"the simulation at {sender[0]}:{sender[1]} is of the robot {other}, not {own}: its states are left "
-                f"out; simulate the {own}, or launch with robot:={other}"
-            )
+            found = f"the simulation at {sender[0]}:{sender[1]} is of the robot {other}, not {own}"
+            self.refusal = f"{found}: its states are left out; simulate the {own}, or launch with robot:={other}"
         else:
             rows = state = rollout.parse_state(payload, self._header, name)
             if (before := self._previous) is not None:

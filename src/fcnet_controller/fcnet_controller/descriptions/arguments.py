@@ -134,7 +134,8 @@ class SuiteLaunch:
     """One launch: the texts of its arguments, their values, and nodes that are started with them.
 
     on_exit: default handler for the end of a node. simulated_time: whether a simulator publishes /clock, which the
-    other nodes then use. Raises LaunchArgumentError for a text that cannot be the value of its argument.
+    other nodes then use. namespace: of the nodes. Raises LaunchArgumentError for a text that cannot be the value of its
+    argument.
     """
 
     def __init__(self, arguments: Sequence[Argument], texts: Mapping[str, str], on_exit: OnExit) -> None:
@@ -143,7 +144,7 @@ class SuiteLaunch:
         if self["monitor_port"] != "" and not self["monitor"]:
             self.refuse("monitor_port", "needs a monitor; add monitor:=true")
         self._arguments, self._on_exit = arguments, on_exit
-        self.simulated_time = False
+        self.simulated_time, self.namespace = False, str(self["namespace"])
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -163,11 +164,10 @@ class SuiteLaunch:
         executable: str,
         parameters: Mapping[str, Any],
         *,
-        namespace: str | None = None,
         remappings: Mapping[str, str] | None = None,
         on_exit: OnExit | None = None,
     ) -> Node:
-        """Return a node with its parameters from arguments and `parameters`; namespace: None for the launch's."""
+        """Return a node with its parameters from arguments and `parameters`."""
         file = self._values.get("params_file", "")
         known = {**self.parameters(executable), **parameters}
         if self.simulated_time and executable not in (SIMULATOR, BOARD):
@@ -175,7 +175,7 @@ class SuiteLaunch:
         return Node(
             package=package,
             executable=executable,
-            namespace=self["namespace"] if namespace is None else namespace,
+            namespace=self.namespace,
             parameters=[known, file] if file else [known],
             remappings=list((remappings or {}).items()),
             # The enclave is used if SROS 2 is enabled (docs/security.md).
@@ -186,9 +186,7 @@ class SuiteLaunch:
             on_exit=on_exit or self._on_exit,
         )
 
-    def monitor(
-        self, robot: str, bridge: str = "", recorded: Mapping[str, str] | None = None, namespace: str | None = None
-    ) -> list[Node]:
+    def monitor(self, robot: str, bridge: str = "", recorded: Mapping[str, str] | None = None) -> list[Node]:
         """Return the monitor, if it was requested.
 
         bridge: of a real robot; recorded: remapped topics of a replay, which can only be watched.
@@ -197,9 +195,7 @@ class SuiteLaunch:
             return []
         parameters = {"robot": robot, "bridge": bridge, "watch_only": recorded is not None}
         report = go_on_without("the monitor", "the other programs keep running")
-        return [
-            self.node("fcnet_teleop", "monitor", parameters, namespace=namespace, remappings=recorded, on_exit=report)
-        ]
+        return [self.node("fcnet_teleop", "monitor", parameters, remappings=recorded, on_exit=report)]
 
 
 def describe(

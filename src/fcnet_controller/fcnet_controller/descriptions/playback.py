@@ -10,9 +10,9 @@ crashed.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-from launch import LaunchDescription
 from launch_ros.actions import Node
 
 from fcnet_controller.descriptions.arguments import (
@@ -46,17 +46,11 @@ PLAYBACK_ARGUMENTS = (
 )
 
 
-def describe_replay() -> LaunchDescription:
-    """Return the launch description of replay.launch.py."""
-    end = end_after("replay", "the bag has been replayed")
-    return describe(REPLAY_ARGUMENTS, "replay.launch.py", end, _start_replay)
-
-
 def _start_replay(launch: SuiteLaunch) -> list[Node]:
     if not launch["bag"] or not Path(launch["bag"]).exists():
         launch.refuse("bag", "is not a recording; give the folder of one")
-    # The replay takes its namespace from the robot in the bag.
-    replay = launch.node("fcnet_controller", "replay", {"use_sim_time": True}, namespace="")
+    launch.namespace = ""  # the replay takes it from the robot in the bag
+    replay = launch.node("fcnet_controller", "replay", {"use_sim_time": True})
     if not launch["monitor"]:
         return [replay]
     # These imports would delay other launches.
@@ -66,14 +60,8 @@ def _start_replay(launch: SuiteLaunch) -> list[Node]:
 
     bag = open_bag(launch["bag"])
     robot = launch["robot"] or robot_of(launch["bag"], bag.notes).name
-    namespace = namespace_in(bag, launch["namespace"])
-    return [replay, *launch.monitor(robot, recorded=renamed_topics(), namespace=namespace)]
-
-
-def describe_playback() -> LaunchDescription:
-    """Return the launch description of isaac_playback.launch.py."""
-    end = end_after("isaac_playback", "the recording has been played")
-    return describe(PLAYBACK_ARGUMENTS, "isaac_playback.launch.py", end, _start_playback)
+    launch.namespace = namespace_in(bag, launch["namespace"])
+    return [replay, *launch.monitor(robot, recorded=renamed_topics())]
 
 
 def _start_playback(launch: SuiteLaunch) -> list[Node]:
@@ -86,3 +74,9 @@ def _start_playback(launch: SuiteLaunch) -> list[Node]:
         launch.node("fcnet_controller", "controller", pace | {"auto_start": True, "follows_targets": False}),
         *launch.monitor(launch["robot"]),
     ]
+
+
+REPLAYED = end_after("replay", "the bag has been replayed")
+PLAYED = end_after("isaac_playback", "the recording has been played")
+describe_replay = partial(describe, REPLAY_ARGUMENTS, "replay.launch.py", REPLAYED, _start_replay)
+describe_playback = partial(describe, PLAYBACK_ARGUMENTS, "isaac_playback.launch.py", PLAYED, _start_playback)

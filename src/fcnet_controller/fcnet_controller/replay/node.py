@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import time
 from collections import defaultdict, deque
 from dataclasses import asdict, dataclass, replace
@@ -46,7 +45,6 @@ from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED
 NAME = "replay"
 DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered; later ones end the replay
 MATCHING_TIMEOUT = 1.0  # [s] for all known subscriptions to be matched with what is going to be played
-COMPANY_PERIOD = 0.5  # [s] between two looks for a robot that is running
 TICK = 0.005  # [s] between two looks at what is due
 LONGEST_TICK = 0.05  # [s] of playing at a time; a busy computer plays the rest later
 CLOCK_PERIOD = 0.025  # [s] between two messages on /clock
@@ -125,20 +123,17 @@ class ReplayNode(Node):
         self.get_logger().info(f"{which} policy {path} over {bag.path}")
         for problem in bag.run.problems:
             self.get_logger().warning(problem.sentence)
+        self._answered, answered = JOINT_TRAJECTORY.name, bag.run.targets  # the messages that the steps go with
         if self._replay.basis == "alone":
+            self._answered, answered = JOINT_STATES.name, bag.run.joints
             self.get_logger().warning("the bag holds no steps of a policy: it walks at its own pace instead")
+        self._times = answered.received[same(answered.stamp, self._replay.time)].tolist()  # of the steps, as received
         if self.result.restarts:
             self.get_logger().warning(f"steps are missing or lost: {counted(self.result.restarts, 'cold start')} more")
-        self._answered = JOINT_STATES.name if self._replay.basis == "alone" else JOINT_TRAJECTORY.name
-        self._publisher = TargetPublisher(
-            self,
-            robot.joint_names,
-            replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED),
-            replace(POLICY_STEP, offered=STREAMED),
-        )
+        targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED)
+        self._publisher = TargetPublisher(self, robot.joint_names, targets, replace(POLICY_STEP, offered=STREAMED))
         self._mode, self._health = LatchedText(self, MODE), HealthPublisher(self, REPLAY)
         self._played: dict[str, Publisher] = {}  # of the bag's messages by topic, from `start` on
-        self._finished = False
 
     def run(self, stop: Stop) -> int:
         """Play the bag to its end, or until `stop`, and log the result; return 1 if the replay has not passed, else 0.
@@ -147,15 +142,11 @@ class ReplayNode(Node):
         """
         stop.wait(DISCOVERY_TIME)
         self._refuse_company()
-        looked = time.monotonic()
         self.start()
 
         def is_finished() -> bool:
-            nonlocal looked
-            if time.monotonic() - looked > COMPANY_PERIOD:
-                looked = time.monotonic()
-                self._refuse_company()
-            return self._finished
+            self._refuse_company()
+            return self._next is None
 
         spin(self, stop, is_finished)
         result = self.result
@@ -176,7 +167,12 @@ class ReplayNode(Node):
             name, quality = self._bag.name(renamed.get(topic, topic)), LATCHED if topic == MODES else STREAMED
             self._played[topic] = self.create_publisher(kind, name, quality)
         self._ticks = CLOCK.publisher(self)
-        self._is_matched, self._matching_ends = False, time.monotonic() + MATCHING_TIMEOUT
+        end = time.monotonic() + MATCHING_TIMEOUT
+        while time.monotonic() < end and any(
+            publisher.get_subscription_count() < self.count_subscribers(publisher.topic_name)
+            for publisher in self._played.values()
+        ):
+            time.sleep(TICK)
         self._rewind()
         steady = Clock(clock_type=ClockType.STEADY_TIME)
         self.create_timer(PERIOD, self._publish_health, clock=steady)
@@ -201,27 +197,10 @@ class ReplayNode(Node):
         self._time = self._next[0] if self._next else 0.0  # of reception [s], up to which the bag has been played
         self._played_at, self._ticked_at = time.monotonic(), -math.inf
         self._due: dict[float, deque[int]] = defaultdict(deque)  # steps by the reception of the message they go with
-        run = self._bag.run
-        messages = run.joints if self._replay.basis == "alone" else run.targets
-        for step, row in enumerate(same(messages.stamp, self._replay.time).tolist()):
-            self._due[float(messages.received[row])].append(step)
+        for step, received in enumerate(self._times):
+            self._due[received].append(step)
 
     def _tick(self) -> None:
-        if not self._is_matched:  # recorded time starts when the listeners are matched, or after MATCHING_TIMEOUT
-            self._played_at = time.monotonic()
-            self._is_matched = self._played_at > self._matching_ends or all(
-                publisher.get_subscription_count() >= self.count_subscribers(publisher.topic_name)
-                for publisher in self._played.values()
-            )
-        if self._finished or not self._is_matched:
-            return
-        self._play()
-        if self._next is None:
-            self._finished = not self._given.loop
-            if self._given.loop:
-                self._rewind()
-
-    def _play(self) -> None:
         """Publish the due messages. If they take longer than LONGEST_TICK, recorded time passes more slowly."""
         now = time.monotonic()
         due, end = self._time + (now - self._played_at) * self._given.rate, now + LONGEST_TICK
@@ -237,6 +216,8 @@ class ReplayNode(Node):
         if now >= self._ticked_at + CLOCK_PERIOD:
             self._ticks.publish(ClockMessage(clock=Time(nanoseconds=round(self._time * 1e9)).to_msg()))
             self._ticked_at = now
+        if self._next is None and self._given.loop:
+            self._rewind()
 
     def _publish_step(self, content: bytes) -> None:
         """Publish the policy's step that goes with a recorded target, or state, that has just been played."""
@@ -273,7 +254,3 @@ def _run(node: ReplayNode, stop: Stop) -> int:
         return node.run(stop)
     except (ValueError, OSError) as error:
         return refused(NAME, error)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
