@@ -5,13 +5,14 @@ import os
 import signal
 import time
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_bag import MadeBag
 from rclpy.qos import DurabilityPolicy, QoSProfile
 from ros_harness import Process, launch_command, own_domain
-from rosbags.rosbag2 import Reader, StoragePlugin, Writer
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
@@ -60,26 +61,6 @@ def offline(folder: Path):
     robot = load_robot("aliengo")
     model = load_model(notes.model or Path(__file__).parents[3] / "models" / "aliengo.safetensors")
     return replay_policy(run, model, robot)
-
-
-def rewritten(folder: Path, source: Path, change) -> Path:
-    """A copy of a bag with its messages [(connection, time [ns], content)] changed."""
-    with Reader(source) as reader, Writer(folder, version=9, storage_plugin=StoragePlugin.MCAP) as writer:
-        for name, text in open_bag(source).custom.items():
-            writer.set_custom_data(name, text)
-        connections = {
-            connection.id: writer.add_connection(
-                connection.topic,
-                connection.msgtype,
-                msgdef=connection.msgdef.data,
-                rihs01=connection.digest,
-                offered_qos_profiles=connection.ext.offered_qos_profiles,
-            )
-            for connection in reader.connections
-        }
-        for connection, stamp, content in change(list(reader.messages())):
-            writer.write(connections[connection.id], stamp, content)
-    return folder
 
 
 class Listener:
@@ -162,22 +143,17 @@ def test_the_recorded_policy_gives_the_same_targets_through_ros_and_nothing_move
     assert listener.to_robot == []
 
 
-def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold(bag, launch, listener, tmp_path):
+def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold(launch, listener, tmp_path):
     def with_gap(messages):
-        first = next(stamp for connection, stamp, _ in messages if connection.topic.endswith("policy_step"))
         # The joints are away for longer: the first steps after the gap saw some that are not in the bag.
-        return [
-            (connection, stamp, content)
-            for connection, stamp, content in messages
-            if not 0.8e9 < stamp - first < (1.38e9 if connection.topic.endswith("joint_states") else 1.3e9)
-        ]
+        return [entry for entry in messages if not 0.8 < entry[0] < (1.38 if entry[1] == "joint_states" else 1.3)]
 
     def twice(messages):
-        length = messages[-1][1] - messages[0][1] + 500_000_000
-        return messages + [(connection, stamp + length, content) for connection, stamp, content in messages]
+        return with_gap(messages) + [(received + 3.0, *entry) for received, *entry in with_gap(messages)]
 
-    gap = rewritten(tmp_path / "gap", bag, with_gap)
-    again = rewritten(tmp_path / "again", gap, twice)
+    facts = {"namespace": f"/{NAMESPACE}", "custom": {"fcnet.robot": "aliengo", "fcnet.namespace": NAMESPACE}}
+    walk = MadeBag(load_model("aliengo"), load_robot("aliengo"), seconds=2.5, **facts)
+    gap, again = (replace(walk, edit=edit).write(tmp_path / edit.__name__) for edit in (with_gap, twice))
     expected = offline(gap)
     code, output, summary = replay(launch, again, tmp_path / "summary.json", rate=5, robot="aliengo")
     assert code == 0, output

@@ -6,7 +6,6 @@ from msgspec import convert, structs
 
 from fcnet_controller.controller_node import auto_start
 from fcnet_core.control.envelope import Envelope
-from fcnet_core.errors import FcnetError
 from fcnet_core.legs.stand_motion import LYING, stand_path
 from fcnet_core.names import Mode
 from fcnet_core.robot import SETPOINT_FIELDS
@@ -14,23 +13,6 @@ from fcnet_core.robot import SETPOINT_FIELDS
 
 def commands_seen(bench):
     return np.array([observation[54:70] for observation in bench.policy.observations])
-
-
-@pytest.mark.parametrize(
-    ("situation", "named"),
-    [
-        ("fall_silent", "joint_states"),
-        ("tilt", "tilted"),
-        ("refuse", "a damp must come first"),
-        ("follow_another", "/other"),
-    ],
-)
-def test_a_robot_that_could_not_follow_is_not_asked_to_stand_up(bench, situation, named):
-    getattr(bench, situation)()
-    bench.run(0.1)
-    with pytest.raises(FcnetError, match=named):
-        bench.core.stand_up(bench.now)
-    assert bench.core.mode is Mode.PASSIVE
 
 
 def test_the_policy_sees_the_command_and_the_last_target(bench):
@@ -51,10 +33,6 @@ def test_a_driver_is_told_how_commands_are_limited(make_bench, model):
     bench.run(1.0, vx=1.0)
     assert bench.core.limited == "vx 1 to 0.4"
     assert commands_seen(bench)[-1][0] == pytest.approx(0.4)
-    bench.source.set_pose(-0.01, (0, 0, 0, 1), bench.now)
-    bench.run(1.0, vx=1.0)
-    assert bench.core.limited == "vx 1 to 0.2"
-    np.testing.assert_allclose(commands_seen(bench)[-1][:4], [0.2, 0.0, 0.0, -0.01], atol=1e-6)
 
 
 def test_a_walk_after_a_reset_starts_cold_with_the_clock_at_rest_and_without_earlier_commands(bench):

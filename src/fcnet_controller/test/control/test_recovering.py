@@ -42,23 +42,28 @@ def put_a_joint_beyond_its_limits(bench):
     fallen(bench)
 
 
-SITUATIONS = {
-    "walking": lambda bench: bench.walk(),
-    "in fault": lambda bench: fallen(bench).core.emergency_stop(),
-    "a joint beyond its limits": put_a_joint_beyond_its_limits,
-    "an old state": lambda bench: setattr(fallen(bench), "now", bench.now + 1.0),
-    "refused by the bridge": lambda bench: fallen(bench).refuse(),
-    "tripped by the bridge": lambda bench: fallen(bench).core.set_bridge_fault("tilt"),
-}
+REFUSED = [
+    ("stand_up", "joint_states", lambda bench: bench.fall_silent()),
+    ("stand_up", "tilted", lambda bench: bench.tilt()),
+    ("stand_up", "a damp must come first", lambda bench: bench.refuse()),
+    ("stand_up", "/other", lambda bench: bench.follow_another()),
+    ("recover", None, lambda bench: bench.walk()),
+    ("recover", None, lambda bench: fallen(bench).core.set_bridge_fault("tilt")),
+    ("recover", "FL_thigh_joint", put_a_joint_beyond_its_limits),
+    ("recover", "s old", lambda bench: setattr(fallen(bench), "now", bench.now + 1.0)),
+    ("recover", "a damp must come first", lambda bench: fallen(bench).refuse()),
+]
 
 
-@pytest.mark.parametrize("situation", SITUATIONS)
-def test_a_recovery_is_refused_where_it_cannot_be(bench, situation):
-    SITUATIONS[situation](bench)
+@pytest.mark.parametrize(("request_name", "words", "situation"), REFUSED)
+def test_getting_up_is_refused_where_it_cannot_be(bench, request_name, words, situation):
+    situation(bench)
+    if request_name == "stand_up":
+        bench.run(0.1)
     mode = bench.core.mode
-    with pytest.raises(FcnetError):
-        bench.core.recover(bench.now)
-    assert bench.core.mode is mode is not Mode.RECOVERING
+    with pytest.raises(FcnetError, match=words):
+        getattr(bench.core, request_name)(bench.now)
+    assert bench.core.mode is mode
 
 
 ENDS = {
