@@ -19,11 +19,12 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 import numpy as np
 from attacks import ATTACKS, Attack
 from builtin_interfaces.msg import Time
+from common import memory
 from fault_rig import FaultRig
 from rclpy.duration import Duration
 from ros_harness import Client
@@ -36,7 +37,6 @@ SLACK, SLACK_OF_A_BUSY_COMPUTER = 0.1, 0.4  # [s] beyond a deadline
 MEASURE_PERIOD = 0.25  # [s] between two looks at the wire
 SETTLE = 0.3  # [s] after an attack until the robot is looked at
 RECOVERY_TIME = 15.0  # [s] until a damped robot is passive by resets
-PAGE = 4096
 
 
 @dataclass
@@ -59,30 +59,13 @@ class Access:
     """Access of an attacker: a node in the robot's domain, the process ids, the motor board's network."""
 
     def __init__(self, rig: FaultRig, rng: np.random.Generator) -> None:
-        self.rig: FaultRig = rig
-        self.rng: np.random.Generator = rng
+        self.rig, self.rng = rig, rng
         self.client = Client(rig.domain, "attacker")
         self.node = self.client.node
 
     def stamp(self, age: float) -> Time:
         """Return the time of day `age` [s] ago."""
         return (self.node.get_clock().now() - Duration(seconds=age)).to_msg()
-
-    def call(self, node: str, name: str, kind: type, requests: list[Any], timeout: float = 3.0) -> None:
-        """Send all requests to a service of "bridge" or "controller"; wait up to `timeout` [s] for the responses, some
-        of which may never arrive.
-        """
-        node = self.rig.bridge if node == "bridge" else node
-        service = self.node.create_client(kind, f"{node}/{name}")
-        if service.wait_for_service(timeout):
-            futures = []
-            for request in requests:
-                futures.append(service.call_async(request))
-                time.sleep(0.002)
-            end = time.monotonic() + timeout
-            while not all(future.done() for future in futures) and time.monotonic() < end:
-                time.sleep(0.01)
-        self.node.destroy_client(service)
 
 
 class Attacker:
@@ -133,10 +116,7 @@ class Attacker:
 
     def _run(self, attack: Attack) -> Outcome:
         outcome = Outcome(attack.name, attack.kind)
-        ids = {name: self.rig.process_id(name) for name in ("bridge", "io", "controller")}
-        began = time.monotonic()
-        if attack.soft:
-            self.oracle.forbid(began)
+        io = self.rig.process_id("io")
         try:
             attack.run(self.access)
         except Exception:  # noqa: BLE001 an attack that fails is an error of this program
@@ -145,10 +125,9 @@ class Attacker:
         for name in ("bridge", "controller"):
             if not self.rig.alive(name):
                 outcome.violations.append(f"the {name} ended")
-        if not attack.soft and self.rig.alive("bridge") and self.rig.process_id("io") != ids["io"]:
+        if not attack.replaces_io and self.rig.alive("bridge") and self.rig.process_id("io") != io:
             outcome.violations.append("the I/O process was replaced")
         recovery = time.monotonic()
-        self.oracle.allow(recovery)
         alive = self.rig.alive("bridge") and self.rig.alive("controller")
         if not (alive and self.rig.client.mode == "walking" and self._stiff):
             outcome.outcome, problem = self._recover()
@@ -188,14 +167,12 @@ class Attacker:
         found = []
         for name in ("bridge", "io", "controller"):
             process = self.rig.process_id(name)
-            try:
-                resident = int(Path(f"/proc/{process}/statm").read_text(encoding="utf-8").split()[1]) * PAGE * 1e-6
-            except OSError:
+            if (size := memory(process)) is None:
                 continue
-            growth = resident - self._memory.setdefault(process, resident)
+            growth = size - self._memory.setdefault(process, size)
             self.growth[name] = max(self.growth.get(name, 0.0), growth)
             if growth > MOST_GROWTH:
-                self._memory[process] = resident
+                self._memory[process] = size
                 found.append(f"the memory of the {name} has grown by {growth:.0f} MB")
         return found
 

@@ -12,6 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
+from distortions import WIRE_ATTACKS
 from geometry_msgs.msg import Point, Pose, Quaternion, Twist, Vector3
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
@@ -64,15 +65,12 @@ def chosen(function: Callable[Concatenate[Access, Options], Result]) -> Callable
 
 @dataclass(frozen=True)
 class Attack:
-    """An attack; killed and stopped processes are faults of the fault matrix.
-
-    soft: no joint may be stiff from the start of the attack until the robot is brought back to walking.
-    """
+    """An attack; killed and stopped processes are faults of the fault matrix. replaces_io: the I/O process may end."""
 
     name: str
-    kind: Literal["topic", "service", "wire"]
     run: Run
-    soft: bool = False
+    kind: Literal["topic", "service", "wire"] = "topic"
+    replaces_io: bool = False
 
 
 @chosen
@@ -115,8 +113,8 @@ def publish(access: Access, topic: Topic, *messages: Any, duration: float = 0.3,
     access.node.destroy_publisher(publisher)
 
 
-def damaged(topic: Topic, message: Any, within: Callable[[Run], Run] = lambda run: run) -> Attack:
-    """Bytes that are no message of the topic: random, cut, or with lengths of 4 GiB; `within` wraps the attack."""
+def damaged(topic: Topic, message: Any) -> Attack:
+    """Bytes that are no message of the topic: random, cut, or with lengths of 4 GiB."""
 
     def make(access: Access) -> bytes:
         rng, whole = access.rng, bytes(serialize_message(message))
@@ -130,8 +128,12 @@ def damaged(topic: Topic, message: Any, within: Callable[[Run], Run] = lambda ru
             changed[place] = 255 if choice == 2 else int(rng.integers(256))
         return bytes(changed)
 
-    run = within(publish(topic, make, duration=0.5, period=0.005))
-    return Attack(f"damaged bytes on {topic.name}", "topic", run)
+    def run(access: Access) -> None:
+        publish(topic, make, duration=0.5, period=0.005)(access)
+        if topic is JOINT_GAINS:
+            access.rig.offer_gains()
+
+    return Attack(f"damaged bytes on {topic.name}", run)
 
 
 def texts(topic: Topic, *contents: str) -> Run:
@@ -145,15 +147,17 @@ def uniform_gains(kp: float, kd: float) -> str:
 
 
 @chosen
-def offered(access: Access, offer: Run) -> None:
+def offered(access: Access, *contents: str) -> None:
     """Offer gains, then the controller's again: after unusable gains the bridge follows no targets until it gets
     others.
     """
-    offer(access)
+    texts(JOINT_GAINS, *contents)(access)
     access.rig.offer_gains()
 
 
-def _states(access: Access, names: Sequence[str] = JOINTS, error: float = 0.0) -> JointState:
+@chosen
+def states(access: Access, names: Sequence[str] = JOINTS, error: float = 0.0) -> JointState:
+    """Make joint_states, `error` [rad] from the standing pose."""
     pose = access.rig.robot.stand_pose + error
     values = array("d", np.resize(pose, len(names)))
     message = JointState(name=list(names), position=values, velocity=values, effort=values)
@@ -174,9 +178,22 @@ def _pose(z: float, x: float, w: float) -> Pose:
 
 
 @chosen
-def calls(access: Access, node: str, service: str, kind: type, *requests: Any, repeat: int = 1) -> None:
-    """Call a service of "bridge" or "controller" with each request, without waiting for one response after another."""
-    access.call(node, service, kind, list(requests) * repeat)
+def calls(
+    access: Access, node: str, name: str, kind: type, *requests: Any, repeat: int = 1, timeout: float = 3.0
+) -> None:
+    """Send all requests to a service of "bridge" or "controller"; wait up to `timeout` [s] for the responses, some of
+    which may never arrive.
+    """
+    service = access.node.create_client(kind, f"{access.rig.bridge if node == 'bridge' else node}/{name}")
+    if service.wait_for_service(timeout):
+        futures = []
+        for request in requests * repeat:
+            futures.append(service.call_async(request))
+            time.sleep(0.002)
+        end = time.monotonic() + timeout
+        while not all(future.done() for future in futures) and time.monotonic() < end:
+            time.sleep(0.01)
+    access.node.destroy_client(service)
 
 
 @chosen
@@ -184,25 +201,22 @@ def transitions(access: Access, node: str, *numbers: int) -> None:
     """Request lifecycle transitions by their ids, one after the other."""
     for number in numbers:
         request = ChangeState.Request(transition=Transition(id=number))
-        access.call(node, "change_state", ChangeState, [request], timeout=8.0)
+        calls(node, "change_state", ChangeState, request, timeout=8.0)(access)
 
 
-def inject(kind: str, count: int = 100) -> Attack:
+@chosen
+def injected(access: Access, kind: str) -> None:
     """Send datagrams from the board's own port among its states."""
-
-    def run(access: Access) -> None:
-        for _ in range(5):
-            access.rig.board.inject(kind, count // 5, int(access.rng.integers(2**31)))
-            time.sleep(0.05)
-        time.sleep(0.3)
-
-    return Attack(f"{kind} states from the board's port", "wire", run)
+    access.rig.board.distort(kind, int(access.rng.integers(2**31)))
+    time.sleep(0.25)
+    access.rig.board.distort("")
+    time.sleep(0.3)
 
 
 @chosen
 def foreign(access: Access, rate: float, duration: float, size: int | None = None) -> None:
     """Send `rate` datagrams a second from another port to the bridge's for `duration` [s]."""
-    client = access.rig.board.get("client")
+    client = access.rig.board.client()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         began, sent = time.monotonic(), 0
         while client and (elapsed := time.monotonic() - began) < duration:
@@ -213,6 +227,7 @@ def foreign(access: Access, rate: float, duration: float, size: int | None = Non
             time.sleep(0.001)
 
 
+NODES = ("bridge", "controller")
 DOWN_AND_UP = [getattr(Transition, f"TRANSITION_{way}") for way in ("DEACTIVATE", "CLEANUP", "CONFIGURE", "ACTIVATE")]
 ODD_TEXTS = ("", "x" * 1_000_000, "\x00\x01", "{}", "é" * 1000, "0" * 10_000)
 ODD_TRANSITIONS = [
@@ -236,81 +251,71 @@ BAD_GAINS = (
 ATTACKS = (
     # joint_trajectory: a second sender while the controller keeps sending.
     damaged(JOINT_TRAJECTORY, JointTrajectory(joint_names=list(JOINTS), points=[JointTrajectoryPoint()])),
-    Attack("targets that are not finite", "topic", publish(
+    Attack("targets that are not finite", publish(
         JOINT_TRAJECTORY, trajectory([NAN] * MOTORS), trajectory([INFINITY] * MOTORS), trajectory([HUGE] * MOTORS))),
-    Attack("targets of wrong sizes", "topic", publish(
+    Attack("targets of wrong sizes", publish(
         JOINT_TRAJECTORY, trajectory([0.0] * 11), trajectory([0.0] * 13), trajectory([]), trajectory(ZEROS, points=0),
         trajectory(ZEROS, points=2), trajectory(ZEROS, points=1000), trajectory(ZEROS, ["a"] * MOTORS),
         trajectory(ZEROS, JOINTS[:1] * MOTORS), trajectory(ZEROS, velocities=[1.0] * MOTORS, effort=[HUGE] * MOTORS))),
-    Attack("200,000 joint names", "topic", publish(
+    Attack("200,000 joint names", publish(
         JOINT_TRAJECTORY, lambda access: trajectory(ZEROS, [f"joint_{number}" for number in range(MANY)])(access),
         duration=0.0)),
-    Attack("targets 0.7 rad off, alternating with the controller", "topic", publish(
-        JOINT_TRAJECTORY, off_pose(0.7), duration=1.5)),
-    Attack("targets 1.8 rad off, every 55 ms", "topic", publish(
-        JOINT_TRAJECTORY, off_pose(1.8), duration=1.0, period=0.055)),
-    Attack("targets of 10 s ago", "topic", publish(JOINT_TRAJECTORY, off_pose(0.2, age=10.0), duration=0.5)),
-    Attack("targets of 10 s ahead", "topic", publish(JOINT_TRAJECTORY, off_pose(0.2, age=-10.0), duration=0.5)),
-    Attack("flood of targets", "topic", publish(JOINT_TRAJECTORY, off_pose(0.5), duration=1.5, period=FLOOD)),
+    Attack("targets 0.7 rad off, between the controller's", publish(JOINT_TRAJECTORY, off_pose(0.7), duration=1.5)),
+    Attack("targets 1.8 rad off, every 55 ms", publish(JOINT_TRAJECTORY, off_pose(1.8), duration=1.0, period=0.055)),
+    Attack("targets of 10 s ago", publish(JOINT_TRAJECTORY, off_pose(0.2, age=10.0), duration=0.5)),
+    Attack("targets of 10 s ahead", publish(JOINT_TRAJECTORY, off_pose(0.2, age=-10.0), duration=0.5)),
+    Attack("flood of targets", publish(JOINT_TRAJECTORY, off_pose(0.5), duration=1.5, period=FLOOD)),
     # Gains, ownership, modes and faults: latched texts.
-    damaged(JOINT_GAINS, String(data=uniform_gains(60.0, 2.0)), offered),
-    *(Attack(f"malformed gains {number}", "topic", offered(texts(JOINT_GAINS, content)))
-      for number, content in enumerate(BAD_GAINS)),
-    Attack("stiff gains without damping", "topic", offered(texts(
-        JOINT_GAINS, uniform_gains(100.0, 0.03), uniform_gains(100.0, 0.0)))),
-    Attack("gains beyond their limits", "topic", offered(texts(
-        JOINT_GAINS, uniform_gains(1e6, 1e6), uniform_gains(1023.0, 2047.0)))),
+    damaged(JOINT_GAINS, String(data=uniform_gains(60.0, 2.0))),
+    *(Attack(f"malformed gains {number}", offered(content)) for number, content in enumerate(BAD_GAINS)),
+    Attack("stiff gains without damping", offered(uniform_gains(100.0, 0.03), uniform_gains(100.0, 0.0))),
+    Attack("gains beyond their limits", offered(uniform_gains(1e6, 1e6), uniform_gains(1023.0, 2047.0))),
     damaged(ROBOT_OWNERSHIP, String(data="holds 0 x")),
-    Attack("the robot owned by another", "topic", texts(
+    Attack("the robot owned by another", texts(
         ROBOT_OWNERSHIP, "holds 0 x", "wants 0 x", "holds 1 aliengo_bridge of process 1 on localhost")),
-    Attack("malformed ownership", "topic", texts(
+    Attack("malformed ownership", texts(
         ROBOT_OWNERSHIP, f"holds {'9' * 5000} x", "holds -1 x", "holds ٣ x", *ODD_TEXTS)),
-    Attack("flood of ownership", "topic", publish(
+    Attack("flood of ownership", publish(
         ROBOT_OWNERSHIP, String(data="wants 99999999999999999999 x"), duration=1.0, period=FLOOD)),
-    *(Attack(f"texts on {topic.name}", "topic", texts(topic, *ODD_TEXTS, "walking", "fault: x"))
+    *(Attack(f"texts on {topic.name}", texts(topic, *ODD_TEXTS, "walking", "fault: x"))
       for topic in (ROBOT_FAULT, TARGET_REFUSAL, TARGET_OWNER, MODE.of(CONTROLLER))),
     # Commands.
     damaged(CMD_VEL, Twist()),
-    Attack("odd velocities", "topic", publish(
+    Attack("odd velocities", publish(
         CMD_VEL, _twist(NAN, NAN, NAN), _twist(INFINITY, 0.0, 0.0), _twist(HUGE, -HUGE, HUGE), duration=0.6)),
-    Attack("velocities that change sides", "topic", publish(
+    Attack("velocities that change sides", publish(
         CMD_VEL, _twist(2.0, 0.4, 1.2), _twist(-0.8, -0.4, -1.2), duration=1.0)),
-    Attack("flood of velocities", "topic", publish(CMD_VEL, _twist(0.3, 0.0, 0.0), duration=1.0, period=FLOOD)),
+    Attack("flood of velocities", publish(CMD_VEL, _twist(0.3, 0.0, 0.0), duration=1.0, period=FLOOD)),
     damaged(CMD_POSE, Pose()),
-    Attack("odd poses", "topic", publish(
+    Attack("odd poses", publish(
         CMD_POSE, _pose(NAN, NAN, NAN), _pose(HUGE, 0.0, 0.0), _pose(-1.0, 1.0, 0.0), _pose(0.0, 0.0, 0.0))),
     damaged(JOY, Joy(axes=[0.0] * 5, buttons=[0] * 16)),
-    Attack("odd joysticks", "topic", publish(
+    Attack("odd joysticks", publish(
         JOY, Joy(), Joy(axes=[NAN] * 5, buttons=[2**31 - 1] * 16), Joy(axes=[HUGE % 1e38] * 2, buttons=[1]),
         Joy(axes=[0.0] * 100_000, buttons=[1] * 100_000))),
     # States of a second publisher.
     damaged(JOINT_STATES, JointState(name=list(JOINTS), position=[0.0] * MOTORS)),
     damaged(IMU, Imu()),
-    Attack("states that are not finite", "topic", publish(JOINT_STATES, lambda access: _states(access, error=NAN))),
-    Attack("states of other joints", "topic", publish(
-        JOINT_STATES, lambda access: _states(access, ["x"] * MOTORS), lambda access: _states(access, []))),
-    Attack("states of 200,000 joints", "topic", publish(
-        JOINT_STATES, lambda access: _states(access, ["x"] * MANY), duration=0.0)),
-    Attack("states of another robot", "topic", publish(JOINT_STATES, lambda access: _states(access, error=0.8))),
-    Attack("odd orientations", "topic", publish(IMU, _imu(NAN, NAN), _imu(0.0, 0.0), _imu(1.0, 0.0, HUGE))),
+    Attack("states that are not finite", publish(JOINT_STATES, states(error=NAN))),
+    Attack("states of other joints", publish(JOINT_STATES, states(["x"] * MOTORS), states([]))),
+    Attack("states of 200,000 joints", publish(JOINT_STATES, states(["x"] * MANY), duration=0.0)),
+    Attack("states of another robot", publish(JOINT_STATES, states(error=0.8))),
+    Attack("odd orientations", publish(IMU, _imu(NAN, NAN), _imu(0.0, 0.0), _imu(1.0, 0.0, HUGE))),
     # Services.
-    *(Attack(f"odd transitions of the {node}", "service", calls(
-        node, "change_state", ChangeState, *ODD_TRANSITIONS)) for node in ("bridge", "controller")),
-    *(Attack(f"{node} left and entered again", "service", transitions(node, *DOWN_AND_UP), soft=True)
-      for node in ("bridge", "controller")),
-    *(Attack(f"flood of {name} requests to the {node}", "service", calls(
-        node, name, Trigger, Trigger.Request(), repeat=200))
-      for name in ("reset", "recover") for node in ("bridge", "controller")),
-    Attack("modes in every order", "service", lambda access: [
+    *(Attack(f"odd transitions of the {node}", calls(node, "change_state", ChangeState, *ODD_TRANSITIONS), "service")
+      for node in NODES),
+    *(Attack(f"{node} left and entered again", transitions(node, *DOWN_AND_UP), "service", True) for node in NODES),
+    *(Attack(f"flood of {name} requests to the {node}", calls(node, name, Trigger, Trigger.Request(), repeat=200),
+             "service") for name in ("reset", "recover") for node in NODES),
+    Attack("modes in every order", lambda access: [
         calls("controller", name, Trigger, Trigger.Request())(access)
-        for name in access.rng.permutation(["stand_up", "walk", "lie_down", "reset", "recover", "walk"])]),
-    *(Attack(f"emergency stop of the {node}", "service", calls(
-        node, "emergency_stop", SetBool, SetBool.Request(data=True), SetBool.Request(data=False), repeat=5))
-      for node in ("bridge", "controller")),
+        for name in access.rng.permutation(["stand_up", "walk", "lie_down", "reset", "recover", "walk"])], "service"),
+    *(Attack(f"emergency stop of the {node}", calls(
+        node, "emergency_stop", SetBool, SetBool.Request(data=True), SetBool.Request(data=False), repeat=5), "service")
+      for node in NODES),
     # The wire.
-    *(inject(kind) for kind in ("old", "corrupted", "not_finite", "short", "long", "random")),
-    inject("future", 3),
-    Attack("foreign datagrams", "wire", foreign(100.0, 0.5)),
-    Attack("flood of foreign datagrams", "wire", foreign(5000.0, 1.5, size=771)),
-    Attack("the board restarts", "wire", lambda access: access.rig.board.restart()),
+    *(Attack(f"{kind} states from the board's port", injected(kind), "wire") for kind in WIRE_ATTACKS),
+    Attack("foreign datagrams", foreign(100.0, 0.5), "wire"),
+    Attack("flood of foreign datagrams", foreign(5000.0, 1.5, size=771), "wire"),
+    Attack("the board restarts", lambda access: access.rig.board.restart(), "wire"),
 )  # fmt: skip

@@ -13,12 +13,12 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from distortions import CONTENTS, LINES
+from distortions import CHANGES, Sent
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.robot import Robot, load_robot
@@ -26,7 +26,7 @@ from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from quadruped_sim.physics.placement import StartPose
 from quadruped_sim.physics.terrain import named_terrain
 from sim_bridge.mujoco_board import MujocoPhysics
-from unitree_lowlevel.codec import GEN33, MOTORS, PERIOD, POSITION_STOP, SERVO, LowState, encode_state
+from unitree_lowlevel.codec import GEN33, MOTORS, PERIOD, POSITION_STOP, SERVO, LowState, decode_state
 from unitree_lowlevel.fake_board.board import CommandLog, FakeBoard
 from unitree_lowlevel.fake_board.faults import BoardFaults
 from unitree_lowlevel.fake_board.physics import BoardPhysics, JointPhysics
@@ -34,7 +34,6 @@ from unitree_lowlevel.network import Address
 
 PRIORITY = 60  # SCHED_FIFO, above the bridge's 40
 KEPT = 60_000  # commands and states that are kept until they are taken, two minutes
-TILTED = (0.0, 0.1736, 0.0, 0.9848)  # 20 degrees of pitch, to which a policy must respond
 NOISE = 0.1  # of the sensors: sensors that never change are a fault
 
 
@@ -65,7 +64,8 @@ class WireLog:
 
 
 class BoardProcess:
-    """The board of a robot called `robot`, in a process that starts immediately. Its other methods are those of Board.
+    """The board of a robot called `robot`, in a process that starts immediately. Its other methods and
+    attributes are those of Board.
 
     physics: behind the board, "mujoco" or "joints" (without weight).
     """
@@ -86,7 +86,7 @@ class BoardProcess:
         self._process.kill()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Return a function that calls a method of Board in the process."""
+        """Return a function that calls a method of Board in the process, or returns the value of an attribute."""
 
         def call(*arguments: Any) -> Any:
             with self._lock:
@@ -100,7 +100,7 @@ class BoardProcess:
 
 
 class Board(FakeBoard):
-    """The board in its process. It keeps the measured states, and tilts them on request."""
+    """The board in its process. It keeps the measured states, and distorts what it sends on request."""
 
     def __init__(self, robot: Robot, physics: str) -> None:
         self._body: MotorDrivenRobot | None = None
@@ -111,16 +111,17 @@ class Board(FakeBoard):
         super().__init__(GEN33, behind)
         self.commands = CommandLog(keep=KEPT)
         self._sensed: deque[tuple[float, Array, Array]] = deque(maxlen=KEPT)
-        self._tilted = False
-        self._tilted_at: float | None = None
-        self._distortion_name, self._began, self._held = "", 0.0, list[bytes]()
-        self._first: LowState | None = None  # of the fault
+        self._began: float | None = None  # of the distortion, and its first state
+        self._first: LowState | None = None
+        self.distort("")
         self._off_until = 0.0
 
-    def distort(self, name: str) -> None:
-        """Begin a fault of CONTENTS or LINES, or end it ("")."""
-        self._distortion_name, self._first, self._began = name, None, time.monotonic()
-        self._held.clear()
+    def distort(self, name: str, seed: int = 0) -> float | None:
+        """Begin a distortion of CHANGES, or end it (""); return when the previous one began on the wire [s]."""
+        before, self._change = self._began, CHANGES.get(name)
+        self._began, self._first, self._changed = None, None, 0
+        self._held, self._fault_rng = list[bytes](), np.random.default_rng(seed)
+        return before
 
     def reboot(self, silence: float) -> None:
         """Switch the board off for `silence` [s]: no states, motors off, then a tick from 0."""
@@ -133,28 +134,22 @@ class Board(FakeBoard):
             self._restart = True  # commands have no effect yet
 
     def _deliver(self, now: float) -> None:
-        if (change := LINES.get(self._distortion_name)) is None:
+        if self._change is None:
             super()._deliver(now)
             return
         for datagram, client in self._departing.take(now):
-            for sent in change(datagram, self._held, now - self._began):
+            state = decode_state(GEN33, datagram)
+            self._began, self._first = self._began or now, self._first or state
+            sent = Sent(datagram, state, self._first, self._changed, self._held, self._fault_rng)
+            self._changed += 1
+            for other in self._change(sent):
                 with suppress(OSError):  # the client has gone
-                    self._socket.sendto(sent, client)
+                    self._socket.sendto(other, client)
 
     def _state(self) -> LowState:
-        state, now = super()._state(), time.monotonic()
-        self._sensed.append((now, state.position.copy(), state.velocity.copy()))
-        if (change := CONTENTS.get(self._distortion_name)) is not None:
-            self._first = self._first or state
-            state = change(state, self._first, now - self._began)
-        if not self._tilted:
-            return state
-        self._tilted_at = self._tilted_at or now
-        return replace(state, orientation=np.array(TILTED))
-
-    def get(self, name: str) -> Any:
-        """Return `client`, the address to which states are sent, or `time_lost`."""
-        return getattr(self, name)
+        state = super()._state()
+        self._sensed.append((time.monotonic(), state.position.copy(), state.velocity.copy()))
+        return state
 
     def set_faults(self, faults: BoardFaults) -> None:
         """Set the faults of board and line."""
@@ -165,11 +160,6 @@ class Board(FakeBoard):
         if self._body is not None:
             self._body.start = start
             self._body.reset()
-
-    def tilt(self, tilted: bool) -> float | None:
-        """Start or stop reporting a tilted trunk; return when the first tilted state before this call left [s]."""
-        before, self._tilted, self._tilted_at = self._tilted_at, tilted, None
-        return before
 
     def take(self) -> WireLog:
         """Return all commands and states since the last call."""
@@ -194,32 +184,6 @@ class Board(FakeBoard):
             sensed_velocity=np.array([row[2] for row in sensed]).reshape(-1, MOTORS),
         )
 
-    def inject(self, kind: str, count: int, seed: int) -> None:
-        """Send `count` datagrams of a kind from the board's own port to its client: "old", "future", "corrupted",
-        "not_finite", "short", "long", "random".
-        """
-        client, rng = self.client, np.random.default_rng(seed)
-        for number in range(count):
-            if client is not None:
-                with suppress(OSError):  # the client has gone
-                    self._socket.sendto(self._datagram(kind, number, rng), client)
-
-    def _datagram(self, kind: str, number: int, rng: np.random.Generator) -> bytes:
-        if kind == "random":
-            return rng.bytes(int(rng.integers(1, 1500)))
-        state = self._state()
-        if kind == "old":
-            position = state.position + rng.uniform(-0.3, 0.3, MOTORS)
-            state = replace(state, tick=state.tick - 2000 + number, position=position)
-        elif kind == "future":
-            state = replace(state, tick=state.tick + 100_000 + number)
-        elif kind == "not_finite":
-            state.velocity[int(rng.integers(MOTORS))] = np.nan
-        datagram = bytearray(encode_state(GEN33, state))
-        if kind == "corrupted":
-            datagram[int(rng.integers(len(datagram)))] ^= 1 << int(rng.integers(8))
-        return bytes(datagram[:100] if kind == "short" else datagram + bytes(1000) if kind == "long" else datagram)
-
 
 def _serve(connection: Connection, robot: str, physics: str) -> None:
     """Run the board until the other end of the connection is closed."""
@@ -236,7 +200,8 @@ def _serve(connection: Connection, robot: str, physics: str) -> None:
             while connection.poll():
                 name, arguments = connection.recv()
                 try:
-                    result = getattr(board, name)(*arguments)
+                    found = getattr(board, name)
+                    result = found(*arguments) if callable(found) else found
                 except Exception as error:  # noqa: BLE001 raised where it was called
                     result = error
                 connection.send(result)

@@ -1,4 +1,4 @@
-"""Parts of several benchmarks: walks in curves, and tables in Markdown.
+"""Parts of several benchmarks: walks in curves, the memory of processes, tables in Markdown.
 
 Importing this module makes ros_harness, the harness of the tests, importable.
 """
@@ -23,6 +23,15 @@ def drive_curves(client: Client, duration: float, yaw_rate: float = 0.4) -> None
     while (left := end - time.monotonic()) > 0.0:
         client.drive(min(CURVE, left), vx=0.5, yaw_rate=yaw_rate * side)
         side = -side
+
+
+def memory(process: int) -> float | None:
+    """Return the proportional set size [MB] of a process, if the kernel reports it."""
+    try:
+        text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return next((int(row.split()[1]) * 1024e-6 for row in text.splitlines() if row.startswith("Pss:")), None)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from unitree_lowlevel.codec import RemoteState
 from unitree_lowlevel.fake_board.faults import NONE, BoardFaults
 
 if TYPE_CHECKING:
+    from distortions import Change
     from fault_rig import FaultRig as Rig
 
 SOFT_MODES = ("passive", "fault")  # in which no joint is stiff
@@ -26,6 +28,9 @@ MODES = ("passive", "standing_up", "standing", "walking", "lying_down", "recover
 TOLERATED = "tolerated"  # nothing at all
 DAMPED = "damped"  # damping that nothing has latched
 CONTROLLER_FAULT = "controller's fault"  # damped and latched by the controller, which saw it first
+LET_GO = f"{DAMPED} | {CONTROLLER_FAULT}"
+BUSY = f"{LET_GO} | trip io_process | trip loop_late | warning loop_late"  # of a busy computer
+UNCHANGED = f"{TOLERATED} | {BUSY}"  # the fault changes nothing; the attack itself takes time from the processes
 
 
 @dataclass(frozen=True)
@@ -34,9 +39,9 @@ class FaultCase:
     a robot that turns over, if they differ.
 
     deadline [s]: within which the joints must be damped if that is expected, from the thresholds in the robot's file,
-    with room for a computer of two cores. faults: of the board and its line; begin and end: other actions. ends: the
-    program that may exit, "bridge" or "controller". controller_fault: whether the controller must be in fault at last
-    if it commands joints.
+    with room for a computer of two cores. faults: of the board and its line; change: of its datagrams, see distortions;
+    begin and end: other actions. ends: the program that may exit, "bridge" or "controller". controller_fault: whether
+    the controller must be in fault at last if it commands joints.
     """
 
     name: str
@@ -44,6 +49,7 @@ class FaultCase:
     soft: str
     deadline: float = 0.3
     faults: BoardFaults = NONE
+    change: Change | None = None
     begin: Callable[[Rig], Any] = lambda _rig: None
     end: Callable[[Rig], Any] = lambda _rig: None
     ends: str = ""
@@ -68,29 +74,40 @@ def _board(
     return FaultCase(name, following, soft, deadline, BoardFaults(**faults), recovering=recovering)
 
 
-def _process_fault(name: str, process: str, begin: Callable[[Rig], Any], lasting: float, ends: str = "") -> FaultCase:
-    """A fault of a process, for `lasting` [s]: the joints are damped, and stay so; programs that exited are started by
-    the recovery.
+def signalled(
+    name: str,
+    number: signal.Signals,
+    *processes: str,
+    following: str = "",
+    lasting: float = 0.0,
+    deadline: float = 0.1,
+    ends: str = "",
+) -> FaultCase:
+    """A signal to processes; SIGSTOP for `lasting` [s]. By default the joints are damped, and stay so; programs that
+    exited are started by the recovery.
     """
-    by_io = " | trip io_process" if process == "io" else ""
-    following, soft = f"{DAMPED} | {CONTROLLER_FAULT}{by_io}", f"{TOLERATED}{by_io}"
-    return FaultCase(name, following, soft, 0.1, begin=begin, end=lambda _rig: time.sleep(lasting), ends=ends)
-
-
-def _stopped(process: str, duration: float) -> FaultCase:
-    """A process that is stopped for `duration` [s]."""
 
     def begin(rig: Rig) -> None:
-        rig.send(process, signal.SIGSTOP)
-        number = rig.process_id(process)
-        threading.Timer(duration, os.kill, (number, signal.SIGCONT)).start()
+        for process in [rig.process_id(process) for process in processes]:
+            with suppress(ProcessLookupError):
+                os.kill(process, number)
+            if number is signal.SIGSTOP:
+                threading.Timer(lasting, os.kill, (process, signal.SIGCONT)).start()
 
-    return _process_fault(f"{process} stopped for {duration:g} s", process, begin, duration + 1.0)
+    def end(rig: Rig) -> None:
+        time.sleep(lasting + 0.7)
+        if ends and number is not signal.SIGKILL:
+            rig.end(ends)
+
+    by_io = " | trip io_process" if "io" in processes or "io_process" in following else ""
+    following, soft = following or f"{LET_GO}{by_io}", f"{TOLERATED}{by_io}"
+    return FaultCase(name, following, soft, deadline, begin=begin, end=end, ends=ends)
 
 
-def _killed(process: str, ends: str) -> FaultCase:
-    """A process that is killed, with the program that exits."""
-    return _process_fault(f"{process} killed (-9)", process, lambda rig: rig.send(process, signal.SIGKILL), 0.5, ends)
+def stopped(process: str, duration: float, following: str = "") -> FaultCase:
+    """A process that is stopped for `duration` [s]."""
+    name = f"{process} stopped for {duration:g} s"
+    return signalled(name, signal.SIGSTOP, process, following=following, lasting=duration)
 
 
 def _late_io() -> FaultCase:
@@ -167,19 +184,12 @@ CASES = (
     # Whole programs and ROS. Programs that exited are started again by the recovery.
     FaultCase("board restarts", TOLERATED, TOLERATED, begin=lambda rig: rig.board.restart()),
     FaultCase("bridge's emergency_stop", _STOP, _STOP, 0.5, begin=lambda rig: rig.client.emergency_stop(rig.bridge)),
-    _killed("controller", ends="controller"),
-    _killed("bridge", ends="bridge"),
-    _killed("io", ends="bridge"),
-    _stopped("controller", 0.5),
-    *(_stopped(process, duration) for process in ("bridge", "io") for duration in (0.5, 3.0)),
+    signalled("controller killed (-9)", signal.SIGKILL, "controller", ends="controller"),
+    signalled("bridge killed (-9)", signal.SIGKILL, "bridge", ends="bridge"),
+    signalled("io killed (-9)", signal.SIGKILL, "io", ends="bridge"),
+    stopped("controller", 0.5),
+    *(stopped(process, duration) for process in ("bridge", "io") for duration in (0.5, 3.0)),
     _late_io(),
-    replace(_stopped("controller", 0.15), name="controller late by 0.15 s", controller_fault=True),
-    FaultCase(
-        "bridge ended (SIGTERM)",
-        DAMPED,
-        TOLERATED,
-        begin=lambda rig: rig.send("bridge", signal.SIGTERM),
-        end=lambda rig: rig.end("bridge"),
-        ends="bridge",
-    ),
+    replace(stopped("controller", 0.15), name="controller late by 0.15 s", controller_fault=True),
+    signalled("bridge ended (SIGTERM)", signal.SIGTERM, "bridge", following=DAMPED, deadline=0.3, ends="bridge"),
 )

@@ -143,12 +143,8 @@ class FaultRig:
             START_TIMEOUT,
         )
 
-    def send(self, name: str, number: signal.Signals) -> None:
-        """Send a signal to "bridge" (which has the node), "io" (which drives the motors) or "controller"."""
-        os.kill(self.process_id(name), number)
-
     def process_id(self, name: str) -> int:
-        """Return the id of the process called "bridge", "io" or "controller"."""
+        """Return the id of "bridge" (which has the node), "io" (which drives the motors) or "controller"."""
         program = self._processes["bridge" if name == "io" else name]
         io = (number for number, line in program.survivors().items() if name == "io" and IO_PROCESS in line)
         return next(io, program.process.pid)

@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from common import START_TIMEOUT, drive_curves, table
+from common import START_TIMEOUT, drive_curves, memory, table
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from ros_harness import Client, Process, launch_command, own_domain
@@ -44,19 +44,15 @@ NAMES = (
 )
 
 
-def memory(launch: Process) -> dict[str, float]:
-    """Return the proportional set size [MB] of each process of the launch by name, if the kernel reports it."""
+def sizes_of(launch: Process) -> dict[str, float]:
+    """Return the memory [MB] of each process of the launch by name, if the kernel reports it."""
     found: dict[str, float] = {}
     count: Counter[str] = Counter()
     for process, line in launch.survivors().items():
         name = next((part for part in NAMES if part in line), line.split("/")[-1][:40])
         count[name] += 1
-        try:
-            text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
-            size = next(int(row.split()[1]) for row in text.splitlines() if row.startswith("Pss:"))
-        except (OSError, StopIteration):
-            continue
-        found[f"{name} {count[name]}" if count[name] > 1 else name] = size * 1024e-6
+        if (size := memory(process)) is not None:
+            found[f"{name} {count[name]}" if count[name] > 1 else name] = size
     return found
 
 
@@ -104,11 +100,11 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
         drive_curves(client, warm_up)
         rates.clear()
         before = {name: int(client.health[name]) for name in MISSES}
-        sizes = [memory(launch)]
+        sizes = [sizes_of(launch)]
         began = time.monotonic()
         while (left := began + duration - time.monotonic()) > 0.0 and launch.alive and client.mode != "fault":
             drive_curves(client, min(left, 30.0))
-            sizes.append(memory(launch))
+            sizes.append(sizes_of(launch))
         walked, fault = time.monotonic() - began, client.mode == "fault"
         misses = [str(int(client.health[name]) - before[name]) for name in MISSES]
     first, last = sizes[0], sizes[-1]

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 
 import numpy as np
 from board_process import BoardProcess
+from distortions import TILTED
 from fault_rig import FaultRig
 from wire_oracle import WireOracle
 
@@ -67,7 +68,7 @@ def measure_rate(robot: Robot, duration: float, params_file: str, load: int) -> 
         rig.prepare("walking")
         time.sleep(SETTLE)
         rig.board.take()
-        lost = rig.board.get("time_lost")
+        lost = rig.board.time_lost()
         with busy(load):
             end = time.monotonic() + duration
             while (left := end - time.monotonic()) > 0.0:
@@ -83,7 +84,7 @@ def measure_rate(robot: Robot, duration: float, params_file: str, load: int) -> 
                     violations += 1
                 if rig.client.mode != "walking":
                     bring_back(rig)
-        lost = rig.board.get("time_lost") - lost
+        lost = rig.board.time_lost() - lost
     period = 1e3 * np.diff(arrivals)
     return {
         "command rate [Hz]": (len(arrivals) - 1) / (arrivals[-1] - arrivals[0]),
@@ -123,9 +124,9 @@ def measure_latency(robot: Robot, control_rate: float, nudges: int, params_file:
 
 def _latency(board: BoardProcess) -> float | None:
     """Return the seconds from the first tilted state to the first command that differs from the one before it."""
-    board.tilt(True)
+    board.distort(TILTED)
     time.sleep(RESPONSE_TIMEOUT)
-    tilted_at = board.tilt(False)
+    tilted_at = board.distort("")
     log = board.take()
     if tilted_at is None:
         return None

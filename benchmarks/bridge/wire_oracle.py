@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from board_process import WireLog
@@ -18,7 +18,6 @@ LONGEST_GAP = 0.055  # [s] after which stiffness must begin softly
 LATE = 0.03  # [s] by which commands of one beginning may come late
 MEMORY = 0.04  # [s] by which the state may be old from which a command was made
 TORQUE_TOLERANCE = 1.02
-SILENCE = 0.1  # [s] after the targets, or a process, have ended, and then no stiffness
 
 
 @dataclass
@@ -26,26 +25,16 @@ class WireOracle:
     """Checks the log of a robot's board, piece by piece.
 
     slack [s]: what a busy computer may add to a deadline. true_states: the bridge gets the board's states unchanged, so
-    that the torques it asks for can be checked. soft: times [s] between which no command may be stiff; the last may be
-    open (infinity).
+    that the torques it asks for can be checked.
     """
 
     robot: Robot
     slack: float = 0.1
     true_states: bool = True
-    soft: list[tuple[float, float]] = field(default_factory=list)
     longest_gap: float = 0.0
     commands: int = 0
     _last: tuple[float, Array, Mask] | None = None
     _began: float = -np.inf  # when the joints became stiff
-
-    def forbid(self, began: float) -> None:
-        """Allow no stiffness from SILENCE after this time on, until `allow`."""
-        self.soft.append((began + SILENCE + self.slack, np.inf))
-
-    def allow(self, time: float) -> None:
-        """Allow stiffness from this time on."""
-        self.soft = [(first, min(last, time)) for first, last in self.soft]
 
     def check(self, log: WireLog) -> list[str]:
         """Return the violations in one piece of the log: each broken rule, and by how much."""
@@ -53,7 +42,7 @@ class WireOracle:
         if not len(log.arrival):
             return found
         self.commands += len(log.arrival)
-        checks = (self._bounds(log), self._changes(log), self._torques(log), self._forbidden(log))
+        checks = (self._bounds(log), self._changes(log), self._torques(log))
         return found + [violation for check in checks for violation in check]
 
     def _bounds(self, log: WireLog) -> Iterator[str]:
@@ -101,11 +90,6 @@ class WireOracle:
             excess = asked - np.fmax(damped, TORQUE_TOLERANCE * self.robot.torque_limit + STEP)
             least = np.where(known[:, None], np.fmin(least, excess), -1.0)
         yield from _worst("asked torque above its limit", "Nm", np.where(log.stiff, least, -1.0))
-
-    def _forbidden(self, log: WireLog) -> Iterator[str]:
-        for first, last in self.soft:
-            wrong = (log.arrival > first) & (log.arrival < last)
-            yield from _worst("stiff without targets", "Nm/rad", (wrong * log.largest_stiffness)[:, None])
 
 
 def _worst(name: str, unit: str, excess: Array) -> Iterator[str]:

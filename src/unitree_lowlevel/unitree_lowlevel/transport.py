@@ -80,7 +80,7 @@ class TransportCounters:
     rejected: dict[str, int] = field(default_factory=dict)
     last_rejection: str = ""
     foreign: int = 0
-    last_foreign: Address | None = None
+    last_foreign: Address = ("", 0)
     duplicates: int = 0
     old: int = 0
     restarts: int = 0

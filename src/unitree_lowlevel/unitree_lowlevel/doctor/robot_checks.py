@@ -289,5 +289,4 @@ def check_remote(recording: Recording) -> Outcome:
 
 
 def _sender(recording: Recording) -> str:
-    sender = recording.counters.last_foreign
-    return "{}:{}".format(*sender) if sender else "another computer"
+    return "{}:{}".format(*recording.counters.last_foreign)

@@ -28,6 +28,15 @@ FROZEN_MOTION = 0.1  # [rad] of a target during which the position of its joint 
 _IMU_PARTS = {"orientation": slice(0, 4), "accelerometer": slice(4, 7), "gyro": slice(43, 46)}
 _JOINTS, _RATES = slice(7, 7 + 3 * MOTORS), slice(31, 46)
 _TICKS = (1.0, 2.0, 2000.0)  # ticks per 2 ms state if the tick counts states, milliseconds or microseconds
+# Events of the link that warn: name and reason, in which the address of the latest foreign sender may be.
+_WARNINGS = {
+    "foreign": ("foreign_packets", "packets from {}:{} are ignored; is another bridge running?"),
+    "restarts": (
+        "board_restarted",
+        "the robot's tick has started again: its board was restarted, or a second one sends",
+    ),
+    "unsent": ("unsent_commands", "commands cannot be sent; check the cable and the route"),
+}
 ADVICE = (
     "check that the robot is on, its cable, the parameters network.target and network.port, and the address of this "
     "computer (as 192.168.123.162/24)"
@@ -133,10 +142,12 @@ class LinkWatch:
         """
         others = {"foreign": counters.foreign, "unsent": counters.send_errors, "restarts": counters.restarts}
         counts = {**counters.rejected, **others, "old": counters.old}
-        self._times |= {event: now for event, count in counts.items() if count > self._counts.get(event, 0)}
+        if counts == self._counts and not self._times:
+            return []
+        times = self._times | {event: now for event, count in counts.items() if count > self._counts.get(event, 0)}
+        self._times = {event: time for event, time in times.items() if now - time <= LINK_MEMORY}
         self._counts = counts
-        recent = {event for event, time in self._times.items() if now - time <= LINK_MEMORY}
-        rejected = recent & counters.rejected.keys()
+        rejected = self._times.keys() & counters.rejected.keys()
         self.rejection = counters.last_rejection if rejected else None
         if now - self._times.get("old", -math.inf) <= OLD_TIME:
             self.rejection = "the ticks of its states do not advance; restart the robot, and look for a second one"
@@ -146,16 +157,9 @@ class LinkWatch:
             found.append(Finding("not_finite", reason))
         if rejected - {"not_finite"}:
             found.append(Finding("rejected_packets", counters.last_rejection, Severity.WARNING))
-        if "foreign" in recent:
-            sender = "another computer" if counters.last_foreign is None else "{}:{}".format(*counters.last_foreign)
-            reason = f"packets from {sender} are ignored; is another bridge running?"
-            found.append(Finding("foreign_packets", reason, Severity.WARNING))
-        if "restarts" in recent:
-            reason = "the robot's tick has started again: its board was restarted, or a second one sends states"
-            found.append(Finding("board_restarted", reason, Severity.WARNING))
-        if "unsent" in recent:
-            reason = "commands cannot be sent; check the cable and the route"
-            found.append(Finding("unsent_commands", reason, Severity.WARNING))
+        for event, (name, reason) in _WARNINGS.items():
+            if event in self._times:
+                found.append(Finding(name, reason.format(*counters.last_foreign), Severity.WARNING))
         return found
 
 

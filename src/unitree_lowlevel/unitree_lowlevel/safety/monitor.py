@@ -196,9 +196,11 @@ class SafetyMonitor:
             reason = f"the board has left the low level ({LOW_LEVEL:#x}) and reports {state.level:#x}"
             return Finding("servo_lost", f"{reason}; end the vendor's programs, switch the robot off and on")
         in_servo_mode = state.mode == SERVO
+        if in_servo_mode.all():
+            self._in_servo_mode = in_servo_mode
+            return None
         self._in_servo_mode |= in_servo_mode
-        lost = np.flatnonzero(self._in_servo_mode & ~in_servo_mode)
-        if not len(lost):
+        if not len(lost := np.flatnonzero(self._in_servo_mode & ~in_servo_mode)):
             return None
         others = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
         return Finding(
