@@ -5,8 +5,6 @@ import json
 import pytest
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
-from rcl_interfaces.msg import Parameter, ParameterValue
-from rcl_interfaces.srv import DescribeParameters, GetParameters, SetParameters, SetParametersAtomically
 from rclpy.serialization import serialize_message
 
 from fcnet_ros.topics import JOINT_TRAJECTORY
@@ -37,19 +35,6 @@ def unharmed(bridge, client):
 )
 def test_a_transition_that_is_none_fails(unharmed, client, transition):
     assert not client.call(f"{NAME}/change_state", ChangeState, transition=transition).success
-
-
-def test_odd_names_and_types_change_no_parameter_of_a_running_bridge_and_have_a_response(unharmed, client):
-    values = [ParameterValue(type=kind, string_array_value=["x"] * 10) for kind in (0, 1, 3, 9, 77, 255)]
-    names = ("network.port", "no_such_parameter", "", "a" * 10_000)
-    odd = [Parameter(name=name, value=value) for name in names for value in values]
-    client.call(f"{NAME}/set_parameters_atomically", SetParametersAtomically, parameters=odd)
-    client.call(f"{NAME}/set_parameters", SetParameters, parameters=odd)
-    (port,) = client.call(f"{NAME}/get_parameters", GetParameters, names=["network.port"]).values
-    assert port.integer_value > 0
-    names = ["", "..", "a" * 10_000]
-    for service, request in (("get_parameters", GetParameters), ("describe_parameters", DescribeParameters)):
-        assert client.call(f"{NAME}/{service}", request, names=names) is not None
 
 
 @pytest.mark.parametrize(

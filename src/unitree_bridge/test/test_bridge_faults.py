@@ -12,18 +12,23 @@ from unitree_lowlevel.fake_board.faults import BoardFaults
 ELSEWHERE = {"network.target": "127.0.0.2"}  # a robot that is off: only ownership messages come from this bridge
 
 
-def test_a_trip_is_logged_once_and_lasts_until_a_reset_after_its_cause_has_gone(
-    following, client, board, robot, is_damping
+@pytest.mark.parametrize("name", ["temperature", "emergency_stop", "remote_stop"])
+def test_a_trip_or_stop_is_logged_once_and_lasts_until_a_reset_after_its_cause_has_gone(
+    following, client, board, robot, is_damping, name
 ):
-    board.faults = BoardFaults(temperature=90.0)
-    client.until(lambda: "temperature" in client.fault, "a fault")
+    causes = {"temperature": {"temperature": 90.0}, "remote_stop": {"remote": RemoteState(frozenset({"B"}))}}
+    board.faults = BoardFaults(**causes.get(name, {}))
+    assert name in causes or client.emergency_stop("aliengo_bridge").success
+    client.until(lambda: name in client.fault, "a fault")
     client.until(lambda: is_damping(board.commands.last), "damping")
     client.until(lambda: client.health["trip"] == client.fault, "the trip in the diagnostics")
-    refused = client.call("aliengo_bridge/reset")
-    assert not refused.success
-    assert "FR_hip_joint has 90 C" in refused.message
+    if name == "temperature":
+        refused = client.call("aliengo_bridge/reset")
+        assert not refused.success
+        assert "FR_hip_joint has 90 C" in refused.message
 
     board.faults = BoardFaults()
+    assert not client.call("aliengo_bridge/emergency_stop", SetBool, data=False).success
     assert not client.is_followed(board, robot.lie_pose)
     assert client.fault != ""
     client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
@@ -31,22 +36,6 @@ def test_a_trip_is_logged_once_and_lasts_until_a_reset_after_its_cause_has_gone(
     client.begin(board, robot.lie_pose)
     assert board.commands.last_stiff() is not None
     assert sum("tripped" in line for line in following.lines) == 1
-
-
-@pytest.mark.parametrize("name", ["emergency_stop", "remote_stop"])
-def test_only_a_reset_lifts_a_stop_by_the_service_or_the_red_button_of_the_remote(
-    following, client, board, is_damping, name
-):
-    if name == "remote_stop":
-        board.faults = BoardFaults(remote=RemoteState(frozenset({"B"})))
-    else:
-        assert client.emergency_stop("aliengo_bridge").success
-    client.until(lambda: name in client.fault, "a fault")
-    client.until(lambda: is_damping(board.commands.last), "damping")
-    board.faults = BoardFaults()
-    assert not client.call("aliengo_bridge/emergency_stop", SetBool, data=False).success
-    assert client.fault
-    client.until(lambda: client.call("aliengo_bridge/reset").success, "a reset")
 
 
 @pytest.mark.parametrize(

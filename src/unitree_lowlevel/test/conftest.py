@@ -39,7 +39,7 @@ class Bench:
     """A driver in front of an ideal robot: its joints are where the last stiff command wanted them.
 
     `state` holds what its sensors say otherwise than a healthy robot's; `silent` keeps its states back, `frozen` its
-    tick, `still` its sensors, `constant` those named.
+    tick, `constant` the sensors named.
     """
 
     def __init__(self, robot: Robot, **options: Any) -> None:
@@ -49,7 +49,7 @@ class Bench:
         self.now = 100.0
         self.position = self._last_position = robot.lie_pose.copy()
         self.state: dict[str, Any] = {}
-        self.silent = self.frozen = self.still = False
+        self.silent = self.frozen = False
         self.constant: set[str] = set()
         self._slip = 0, 0.0
         self.sent: list[LowCommand] = []
@@ -117,7 +117,7 @@ class Bench:
         state = healthy_state(self.robot, position=self.position, velocity=velocity, tick=self._tick)
         state = replace(state, **self.state)
         for name, size in NOISE.items():
-            if not self.still and name not in self.constant:
+            if name not in self.constant:
                 value = getattr(state, name)
                 state = replace(state, **{name: value + size * self._rng.standard_normal(len(value))})
         state.position[self._slip[0]] += self._slip[1]

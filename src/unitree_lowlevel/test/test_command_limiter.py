@@ -42,15 +42,6 @@ def test_a_command_within_the_limits_passes_unchanged(limiter, robot, distance, 
     assert not command.torque.any()
 
 
-def test_a_far_target_is_approached_at_the_robots_slew(limiter, robot):
-    step = robot.safety.max_target_rate * PERIOD
-    first = follow(limiter, robot.stand_pose, robot.lie_pose).position
-    np.testing.assert_allclose(np.abs(first - robot.lie_pose)[1:3], step)
-    for _ in range(50):
-        last = follow(limiter, robot.stand_pose, robot.lie_pose).position
-    np.testing.assert_allclose(last, robot.stand_pose)
-
-
 def test_it_starts_inside_the_limits_where_the_joints_are_not(limiter, robot):
     limiter.start(robot.upper + 0.05, KP, KD, START)
     np.testing.assert_array_equal(limiter.target(START), robot.upper)

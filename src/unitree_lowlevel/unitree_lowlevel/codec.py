@@ -296,19 +296,16 @@ def finite_values(what: str, *parts: npt.NDArray[Any]) -> Array:
     return values.astype(np.float64)  # not earlier: the cast of a signalling NaN warns
 
 
-def crc32_mpeg2(words: bytes) -> int:
-    """Return the CRC-32/MPEG-2 (polynomial 04C11DB7, start FFFFFFFF) of little-endian 32-bit words, high bit first.
+def checksum(datagram: bytes) -> int:
+    """Return the checksum that a datagram must have: the CRC-32/MPEG-2 (polynomial 04C11DB7, start FFFFFFFF) of the
+    little-endian 32-bit words before its last four bytes, high bit first.
 
     zlib's CRC has the same polynomial, but takes the low bit of each byte first and inverts its result. So bytes are
     reversed within words, bits within bytes, and the bits of the result once more.
     """
-    reflected = np.frombuffer(words, dtype="<u4").byteswap().tobytes().translate(_REVERSED_BITS)
+    words = np.frombuffer(datagram, dtype="<u4", count=(len(datagram) - 4) // 4)
+    reflected = words.byteswap().tobytes().translate(_REVERSED_BITS)
     return int(f"{zlib.crc32(reflected) ^ 0xFFFFFFFF:032b}"[::-1], 2)
-
-
-def checksum(datagram: bytes) -> int:
-    """Return the checksum that a datagram must have: of the whole words before its last four bytes."""
-    return crc32_mpeg2(datagram[: (len(datagram) - 4) // 4 * 4])
 
 
 def sealed(datagram: bytes) -> bytes:

@@ -5,27 +5,9 @@ import logging
 import numpy as np
 import pytest
 
-from unitree_lowlevel.codec import POSITION_STOP
 from unitree_lowlevel.driver import MOST_ARMED, DriverMode
 
 NEAR = 0.05  # [rad]
-
-
-def test_without_a_state_the_motors_are_damped_and_targets_refused(bench):
-    bench.silent = True
-    bench.awake()
-    assert bench.send(bench.robot.lie_pose) is not None
-    bench.cycle()
-    assert bench.damped
-    assert (bench.sent[-1].position == POSITION_STOP).all()
-    assert bench.driver.mode is DriverMode.WAITING
-    bench.silent = False
-    bench.cycle()
-    assert bench.driver.mode is DriverMode.DAMPING
-    bench.silent = True
-    bench.run(0.2)
-    assert bench.driver.mode is DriverMode.WAITING
-    assert bench.driver.trip is None
 
 
 def test_an_active_driver_with_a_state_follows_after_a_damp_and_reports_before_what_is_missing(bench):
@@ -45,6 +27,10 @@ def test_an_active_driver_with_a_state_follows_after_a_damp_and_reports_before_w
     for bench.silent in (False, True, False):
         bench.run(0.2)
         assert (driver.target_refusal != "") == bench.silent
+        assert driver.mode is (DriverMode.WAITING if bench.silent else DriverMode.DAMPING)
+        if bench.silent:
+            assert bench.send(bench.position) is not None
+            driver.damp()
     bench.run(0.02, bench.position)
     assert bench.sent[-1].stiffness.all()
     assert driver.target_refusal == ""

@@ -16,6 +16,16 @@ ALL_OFF, ONE_OFF = np.full(12, OFF), np.where(np.arange(12) == 5, OFF, SERVO)
 TURNING = np.array([0.0, 5.0, 0.0])
 
 
+def begin(bench, fault):
+    """Begin a fault: wrong values of the state, the name of a switch of the bench, or a function."""
+    if isinstance(fault, dict):
+        bench.state = fault
+    elif isinstance(fault, str):
+        setattr(bench, fault, True)
+    else:
+        fault(bench)
+
+
 @pytest.mark.parametrize(
     ("name", "seconds", "fault"),
     [
@@ -33,7 +43,6 @@ TURNING = np.array([0.0, 5.0, 0.0])
         ("fall_rate", 0.25, {"angular_velocity": TURNING}),
         ("stale_state", 0.25, "silent"),
         ("frozen_state", 0.25, "frozen"),
-        ("frozen_state", 0.25, "still"),
         *(("frozen_state", 0.25, lambda bench, name=name: bench.constant.add(name)) for name in IMU),
         ("servo_lost", 0.06, {"level": 0xEE}),
         ("velocity_mismatch", 0.12, lambda bench: bench.slip(4, MOTOR_TURN)),
@@ -45,12 +54,7 @@ TURNING = np.array([0.0, 5.0, 0.0])
 def test_what_is_wrong_with_a_state_or_a_target_trips(bench, name, seconds, fault):
     bench.following()
     bench.driver.take_events()
-    if isinstance(fault, dict):
-        bench.state = fault
-    elif isinstance(fault, str):
-        setattr(bench, fault, True)
-    else:
-        fault(bench)
+    begin(bench, fault)
     bench.run(seconds, bench.position)
     assert bench.driver.mode is DriverMode.TRIPPED
     assert bench.driver.trip.name == name
@@ -90,10 +94,7 @@ def test_a_position_that_stays_while_its_target_moves_trips_unless_the_torque_sh
 )
 def test_what_is_odd_about_a_board_is_a_warning_and_the_robot_is_still_followed(bench, name, fault):
     bench.following()
-    if isinstance(fault, dict):
-        bench.state = fault
-    else:
-        fault(bench)
+    begin(bench, fault)
     bench.run(0.3, bench.position)
     assert [warning for warning in bench.driver.warnings if warning.startswith(name)], bench.driver.warnings
     assert bench.driver.mode is DriverMode.FOLLOWING
@@ -269,13 +270,3 @@ def test_a_motor_that_has_cut_itself_out_trips_again_after_a_reset(bench):
     bench.run(0.1, bench.position)
     assert bench.driver.trip.name == "servo_lost"
     assert "FL_calf_joint" in bench.driver.trip.reason
-
-
-def test_a_robot_that_restarts_while_damped_can_be_followed_again(bench):
-    bench.awake()
-    bench.silent = True
-    bench.run(3.0)
-    bench.silent, bench._tick = False, 0
-    bench.run(0.2)
-    assert bench.driver.mode is DriverMode.DAMPING
-    assert bench.send(bench.position) is None

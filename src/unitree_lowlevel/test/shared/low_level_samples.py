@@ -21,6 +21,11 @@ ON_ITS_SIDE, ON_ITS_BACK = np.array([np.sin(0.7), 0.0, 0.0, np.cos(0.7)]), np.ar
 STOP_PRESSED = RemoteState(frozenset({"L2", "B"}))
 
 
+def command(**changes: Any) -> LowCommand:
+    """Motors in servo mode that give no torque, with changes."""
+    return replace(LowCommand(np.full(12, SERVO, dtype=np.uint8), *np.zeros((5, 12))), **changes)
+
+
 def healthy_state(robot: Robot, **changes: Any) -> LowState:
     """A robot that lies at rest."""
     state = LowState(
