@@ -11,8 +11,8 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from rclpy.duration import Duration
 
@@ -37,7 +37,7 @@ TOLERANCE = 1e-6  # [s] of stamps
 class Pace(ABC):
     """When cycles are due, `period` [s] apart, and the controller's time. Targets go to `publisher`.
 
-    commands: the operators', polled before each cycle.
+    commands: the operators', and the bridge's reports, polled before each cycle.
     """
 
     controller: Controller
@@ -45,7 +45,7 @@ class Pace(ABC):
     statistics: LoopStatistics
     period: float
     publisher: TargetPublisher
-    commands: Sequence[OnePublisher] = ()
+    commands: list[OnePublisher] = field(default_factory=list)
 
     def prepare(self, now: float) -> None:
         """Do the part of the cycle at time `now` [s] that needs no state."""

@@ -200,17 +200,21 @@ class ControllerNode(LifecycleNode):
         self._statistics.use_clock(self._now)
         sources = load_remote_map().sources
         self._pace.commands = receive_commands(self, controller.commands, sources, self._settings, self._now)
-        topics.ROBOT_FAULT.subscribe(self, lambda message: controller.set_bridge_fault(message.data))
         following, identity = controller.following, self._publisher.identity
 
-        def set_refusal(reason: String) -> None:
+        def set_refusal(reason: String, _received: float) -> None:
             following.refusal = reason.data
 
-        def set_owner(owner: String) -> None:
+        def set_owner(owner: String, _received: float) -> None:
             following.owner = owner.data, is_own(owner.data, identity)
 
-        topics.TARGET_REFUSAL.subscribe(self, set_refusal)
-        topics.TARGET_OWNER.subscribe(self, set_owner)
+        self._pace.commands += [
+            OnePublisher(
+                self, topics.ROBOT_FAULT, lambda message, _received: controller.set_bridge_fault(message.data)
+            ),
+            OnePublisher(self, topics.TARGET_REFUSAL, set_refusal),
+            OnePublisher(self, topics.TARGET_OWNER, set_owner),
+        ]
         # The gains of the policy's training; the bridge bounds them, a simulated robot keeps its own.
         at = self._model.card.interface
         message = String(data=Gains.of_joints(at.joints, at.stiffness.tolist(), at.damping.tolist()).text())

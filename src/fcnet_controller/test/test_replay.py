@@ -16,6 +16,7 @@ from fcnet_core.errors import ReplayError
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.metrics import AGREEMENT
 from fcnet_replay.policy_replay import walk_over_states
+from fcnet_ros.topics import CLOCK
 
 STEPS, STATES = "controller/policy_step", "joint_states"
 
@@ -95,6 +96,14 @@ def test_a_bag_with_messages_of_a_type_that_is_not_installed_ends_a_replay_with_
     assert program.wait() not in (0, None)
     assert "Traceback" not in program.output
     assert "my_msgs/msg/Odometry" in program.output
+
+
+def test_a_replay_beside_another_clock_is_refused(run, make_node, robot, model, model_path, tmp_path):
+    CLOCK.publisher(make_node("simulator"))
+    bag = MadeBag(model, robot, seconds=0.6).write(tmp_path / "bag")
+    program = run([sys.executable, "-m", "fcnet_controller.replay.node", *ros_arguments(bag=bag, policy=model_path)])
+    assert program.wait() not in (0, None)
+    assert "simulator publishes /clock" in program.output
 
 
 def test_the_namespace_of_a_bag_is_that_of_its_only_robot(robot, model, tmp_path):

@@ -3,11 +3,11 @@
 import threading
 
 import pytest
-from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import Imu, JointState
+from std_msgs.msg import String
 
 from fcnet_core.names import CONTROLLER, HealthKey, Mode
-from fcnet_ros.topics import IMU, JOINT_STATES
+from fcnet_ros.topics import IMU, JOINT_STATES, ROBOT_FAULT, TARGET_REFUSAL
 
 INTERVAL = 1 / 300  # [s]
 
@@ -18,7 +18,7 @@ def flood(make_node):
     ending, threads = threading.Event(), []
 
     def flood(topic, message):
-        publisher = make_node("stranger").create_publisher(topic.kind, topic.name, qos_profile_sensor_data)
+        publisher = topic.publisher(make_node("stranger"))
 
         def publish():
             while not ending.wait(INTERVAL):
@@ -44,14 +44,17 @@ def upside_down():
     return imu
 
 
-@pytest.mark.parametrize("topic", [JOINT_STATES, IMU], ids=lambda topic: topic.name)
-def test_a_walking_robot_ignores_a_second_publisher_of_its_state_and_reports_it(
+@pytest.mark.parametrize("topic", [JOINT_STATES, IMU, ROBOT_FAULT, TARGET_REFUSAL], ids=lambda topic: topic.name)
+def test_a_walking_robot_ignores_a_second_publisher_of_what_its_bridge_publishes_and_reports_it(
     start, bench, robot, model_path, flood, topic
 ):
     bench.begin_again()
+    if topic.kind is String:
+        topic.publisher(bench.node).publish(String(data=""))
     program = start(policy=model_path, auto_start=True, stand_up_time=0.5)
     bench.until_mode(Mode.WALKING)
-    flood(topic, zeros(robot) if topic is JOINT_STATES else upside_down())
+    states = {JOINT_STATES.name: zeros(robot), IMU.name: upside_down()}
+    flood(topic, states.get(topic.name, String(data="another robot has tripped")))
     reported = program.until_printed(f"{topic.name} of .* is ignored.*")[0]
     assert "/stranger" in reported
     assert "/bench" in reported

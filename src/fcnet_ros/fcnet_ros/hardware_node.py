@@ -19,6 +19,7 @@ from fcnet_ros import topics
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.local_socket import LocalTargets, socket_name
+from fcnet_ros.one_publisher import follow
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
 from fcnet_ros.targets import DdsTargets, Gains, JointCommand, TargetValidator
@@ -92,7 +93,7 @@ class HardwareNode(LifecycleNode):
         validator = TargetValidator(self._hardware.robot.joint_names, states.time)
         if parameters.targets_over == "dds":
             if self._hardware.takes_gains:
-                topics.JOINT_GAINS.subscribe(self, self._take_gains, raw=True)
+                follow(self, topics.JOINT_GAINS, self._take_gains, raw=True)
             return DdsTargets(self, validator).take
         self._local = LocalTargets(socket_name(self), validator.command, self._gains_offered.trigger)
         configured.callback(self._local.close)

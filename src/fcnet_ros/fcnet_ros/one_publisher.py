@@ -10,18 +10,21 @@ from dataclasses import replace
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
-from rclpy.qos import QoSProfile, ReliabilityPolicy
+from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
 
 from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import RobotInUseError
-from fcnet_ros.publisher_identity import MAX_PUBLISHERS, UNKNOWN, IdentifiedMessages, publisher_names
+from fcnet_ros.publisher_identity import MAX_PUBLISHERS, UNKNOWN, IdentifiedMessages, Message, publisher_names
 from fcnet_ros.topics import NEWEST, Topic
 
+LOOK_PERIOD = 0.1  # [s] between two looks for messages of a latched topic, and whether its publisher has ended
 ENOUGH = 100  # messages, about two seconds of a control loop
 RECENT = 3.0  # [s] for which an ignored publisher counts as publishing
 DEEP = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
+DEEP_LATCHED = QoSProfile(depth=100, durability=DurabilityPolicy.TRANSIENT_LOCAL)
 DISCOVERY_TIME = 1.0  # [s] after which messages of others have arrived
 LONGEST = 2.0  # [s] if the graph has other publishers whose messages are not repeated yet
 REPETITIONS, REPETITION_TIME, LAPSE = 3, 0.15, 0.5  # see Repetition [-, s, s]
@@ -30,7 +33,8 @@ _OF_NODES: WeakKeyDictionary[Node, WeakSet[OnePublisher]] = WeakKeyDictionary()
 
 
 class OnePublisher:
-    """The newest message of a topic from one publisher, until it has been silent for `lapse` [s]. For one thread.
+    """The newest message of a topic from one publisher, until it has been silent for `lapse` [s]; that of a latched topic
+    until it has ended, or its node has started again. For one thread.
 
     Publishers that the middleware does not identify count as one. store: called with a message, or its serialised bytes
     if `raw`, and the time of reception. on_switch: called with the reason when another publisher is followed than
@@ -42,7 +46,7 @@ class OnePublisher:
         node: Node,
         topic: Topic,
         store: Callable[[Any, float], None],
-        lapse: float,
+        lapse: float = 0.0,
         raw: bool = False,
         on_switch: Callable[[str], None] | None = None,
     ) -> None:
@@ -53,7 +57,8 @@ class OnePublisher:
         self._followed: bytes | None = None
         self._content: bytes | None = None  # of the newest message, if it is not stored yet
         self.received, self._count = NEVER, 0
-        self._ignored: dict[bytes, float] = {}  # reception of the newest message by GID
+        self._ignored: dict[bytes, tuple[float, Message]] = {}  # reception and content of the newest message by GID
+        self._is_latched, self._looked = topic.requested.durability == DurabilityPolicy.TRANSIENT_LOCAL, NEVER
         _OF_NODES.setdefault(node, WeakSet()).add(self)
 
     def store(self, since: float) -> bool:
@@ -61,13 +66,13 @@ class OnePublisher:
 
         Messages over the topic's limit are dropped.
         """
-        while (taken := self._messages.take()) is not None:
+        while (taken := self._messages.take() or self._successor()) is not None:
             content, arrived, gid = taken
             received = time.monotonic() - max(0, time.time_ns() - arrived) * 1e-9
-            if (gid == self._followed or self._follows(gid, received)) and len(content) <= self.topic.limit:
+            if (gid == self._followed or self._follows(taken, received)) and len(content) <= self.topic.limit:
                 self.received, self._content = received, content
                 self._count += 1
-                if not self._ignored:  # the middleware keeps one message
+                if not self._ignored and not self._is_latched:  # the middleware keeps one message
                     break
         if self.received < since:
             return False
@@ -76,20 +81,34 @@ class OnePublisher:
             self._store(content if self._kind is None else deserialize_message(content, self._kind), self.received)
         return True
 
-    def _follows(self, gid: bytes, received: float) -> bool:
+    def _successor(self) -> Message | None:
+        """Return the message that another publisher of a latched topic has left, if that one is followed from now on."""
+        if not (self._is_latched and self._ignored) or time.monotonic() - self._looked < LOOK_PERIOD:
+            return None
+        self._looked = time.monotonic()
+        names = publisher_names(self._node, self._messages.topic_name)
+        followed = names.get(self._followed or b"")
+        heirs = [gid for gid in self._ignored if gid in names and followed in (None, names[gid])]
+        if not heirs:
+            return None
+        self._followed = None
+        return self._ignored.pop(heirs[-1])[1]
+
+    def _follows(self, message: Message, received: float) -> bool:
         """Return whether another publisher is followed from now on, after its message; or ignore it."""
-        before = self._followed
-        if before is None or received - self.received > self._lapse:
+        before, gid = self._followed, message[2]
+        if before is None or (not self._is_latched and received - self.received > self._lapse):
             self._followed, self._count = gid, 0
             if before is not None and self._on_switch:
                 who = publisher_names(self._node, self._messages.topic_name).get(gid, UNKNOWN)
                 self._on_switch(f"{self.topic.name} is now of {who}, which may be another robot")
             return True
         if not self._ignored:  # from now on the one message that the middleware keeps would often be another's
+            deep = DEEP_LATCHED if self._is_latched else DEEP
             self._node.destroy_subscription(self._messages.subscription)
-            self._messages = IdentifiedMessages(self._node, replace(self.topic, requested=DEEP))
+            self._messages = IdentifiedMessages(self._node, replace(self.topic, requested=deep))
         if gid in self._ignored or len(self._ignored) < MAX_PUBLISHERS:
-            self._ignored[gid] = received
+            self._ignored[gid] = received, message
         return False
 
     @property
@@ -103,7 +122,7 @@ class OnePublisher:
         starts: a motion would start, so several publishers in the graph are a conflict until ENOUGH messages of one
         have come without any of another.
         """
-        ignored = [gid for gid, received in list(self._ignored.items()) if time.monotonic() - received < RECENT]
+        ignored = [gid for gid, (received, _) in list(self._ignored.items()) if time.monotonic() - received < RECENT]
         if not ignored and self.is_identified and not (starts and self._count < ENOUGH):
             return ""
         names = publisher_names(self._node, self._messages.topic_name)
@@ -115,6 +134,13 @@ class OnePublisher:
         if not ignored:
             found = f"of {' and '.join(names.values())} cannot be distinguished yet" if len(names) > 1 else ""
         return found and f"{self.topic.name} {found}; end the others, or give each robot its own namespace:=NAME"
+
+
+def follow(node: Node, topic: Topic, take: Callable[[Any], None], raw: bool = False) -> None:
+    """Pass the messages of the one publisher of a latched topic to `take`, in the node's executor."""
+    messages = OnePublisher(node, topic, lambda message, _received: take(message), raw=raw)
+    clock = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may stand still
+    node.create_timer(LOOK_PERIOD, lambda: messages.store(NEVER), clock=clock)
 
 
 def conflicts(node: Node, *topics: Topic) -> str:

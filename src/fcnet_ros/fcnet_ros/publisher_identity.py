@@ -30,6 +30,7 @@ MAX_PUBLISHERS = 64  # whose names are remembered
 MAX_NAME = 80  # characters of a name
 UNKNOWN = "an unknown node"
 UNNAMED = "_NODE_NAME_UNKNOWN_"  # rmw's name of a node before discovery is complete
+Message = tuple[bytes, int, bytes]  # see IdentifiedMessages.take
 
 
 class _Gid(ctypes.Structure):
@@ -121,7 +122,7 @@ class IdentifiedMessages:
         self._arguments = ctypes.addressof(self._array), ctypes.addressof(self._info), None
         self._raw_gid = memoryview(self._info.publisher.gid).cast("B")
 
-    def take(self) -> tuple[bytes, int, bytes] | None:
+    def take(self) -> Message | None:
         """Return the oldest message not yet taken, cut to MAX_SIZE + 1 bytes, the time when it was received [ns,
         wall-clock time], and the GID of its publisher, empty if unknown; None if there is no message.
         """

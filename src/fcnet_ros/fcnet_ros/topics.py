@@ -109,7 +109,7 @@ START_CONTROLLER = "start a controller, in this namespace"
 JOINT_TRAJECTORY = Topic(
     names.JOINT_TRAJECTORY.name, JointTrajectory, RELIABLE_NEWEST, NEWEST, missing=START_CONTROLLER
 )
-JOINT_GAINS = Topic(names.JOINT_GAINS.name, String, LATCHED, LATCHED)
+JOINT_GAINS = Topic(names.JOINT_GAINS.name, String, LATCHED, LATCHED, limit=LARGE)  # larger ones are refused later
 ROBOT_FAULT = Topic(names.ROBOT_FAULT.name, String, LATCHED, LATCHED)
 TARGET_REFUSAL = Topic(names.TARGET_REFUSAL.name, String, LATCHED, LATCHED)
 TARGET_OWNER = Topic(names.TARGET_OWNER.name, String, LATCHED, LATCHED)

@@ -15,11 +15,11 @@ from std_msgs.msg import String
 from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import RobotInUseError
 from fcnet_ros.health import ERROR, WARN
-from fcnet_ros.one_publisher import Company, OnePublisher, conflicts
+from fcnet_ros.one_publisher import Company, OnePublisher, conflicts, follow
 from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.publisher_identity import _Gid
 from fcnet_ros.topic_watch import SimulatedTime, TopicWatch
-from fcnet_ros.topics import CLOCK, CMD_VEL, DIAGNOSTICS, NEWEST, Topic
+from fcnet_ros.topics import CLOCK, CMD_VEL, DIAGNOSTICS, LATCHED, NEWEST, Topic
 
 WORDS = Topic("words", String, QoSProfile(depth=1), NEWEST, missing="say something")
 BEST_EFFORT = QoSProfile(depth=1, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -86,6 +86,31 @@ def test_after_the_first_has_been_silent_the_second_is_followed_and_that_is_repo
     words.until(second, "theirs")
     assert len(switches) == 1
     assert "/second" in switches[0]
+
+
+def test_a_latched_text_is_that_of_one_publisher_until_it_has_ended_or_its_node_starts_again(node, make_node):
+    text = Topic("text", String, LATCHED, LATCHED)
+    ours, theirs, restarted = (make_node(name) for name in ("first", "stranger", "first"))
+    first, stranger, successor = (text.publisher(node) for node in (ours, theirs, restarted))
+    first.publish(String(data="ours"))
+    taken, executor = [], GuardedExecutor(node)
+    follow(node, text, lambda message: taken.append(message.data))
+
+    def until(word):
+        wait_until(lambda: executor.spin_once(timeout_sec=0.1) or taken[-1:] == [word], word)
+
+    until("ours")  # of before the subscription
+    stranger.publish(String(data="theirs"))
+    wait_until(lambda: executor.spin_once(timeout_sec=0.1) or "/stranger" in conflicts(node), "a conflict")
+    first.publish(String(data="ours again"))
+    until("ours again")
+    successor.publish(String(data="of the successor"))  # while the first is still in the graph, as after a kill
+    until("of the successor")
+    assert "theirs" not in taken
+    ours.destroy_publisher(first)
+    restarted.destroy_publisher(successor)
+    until("theirs")
+    executor.shutdown()
 
 
 def test_publishers_without_an_identity_are_a_conflict_that_names_both(node, first, second, monkeypatch):

@@ -23,6 +23,7 @@ from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import DemoFailedError
 from fcnet_core.names import PUSH, HealthKey, Mode, Request
 from fcnet_core.remote import Source
+from fcnet_ros.one_publisher import follow
 from fcnet_ros.parameters import SIM_TIME, declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, run_program
 from fcnet_ros.topics import CMD_POSE, CMD_VEL, DIAGNOSTICS, MODE, ODOM
@@ -66,7 +67,7 @@ class DemoCourse(Node):
         self._clearance = STANDSTILL.clearance  # last request to the controller [m]
         self._push = self.create_client(Trigger, f"{chosen.simulator}/{PUSH}")
         self._push_settings = self.create_client(SetParameters, f"{chosen.simulator}/set_parameters")
-        MODE.of(chosen.controller).subscribe(self, self._set_mode)
+        follow(self, MODE.of(chosen.controller), self._set_mode)
         ODOM.subscribe(self, lambda now: self._score.update(now, self._now(), self._section, self._in_section))
         DIAGNOSTICS.subscribe(self, self._update_health)
 

@@ -12,6 +12,7 @@ from std_msgs.msg import String
 from fcnet_core.control.timing import NEVER
 from fcnet_core.names import Mode, Request
 from fcnet_core.robot import CommandRange, load_robot
+from fcnet_ros.one_publisher import follow
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import GuardedExecutor, Stop, refused, run_program
 from fcnet_ros.topics import MODE
@@ -130,7 +131,7 @@ class TeleopKeyboard(Node):
         self._display = StatusDisplay()
         self._publisher = CommandPublisher(self, remote.source(SOURCE), chosen.use_stamped_cmd_vel)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, self._display.print)
-        MODE.of(chosen.controller).subscribe(self, self._set_mode)
+        follow(self, MODE.of(chosen.controller), self._set_mode)
 
     def drive(self, keys: Callable[[float], list[str]], stop: Stop) -> None:
         """Read keys and publish at 10 Hz until `stop` is set; then publish zero velocity if the robot is driven.

@@ -6,6 +6,7 @@ import pytest
 from geometry_msgs.msg import Twist
 from ros_fixtures import client as client
 from ros_fixtures import domain as domain
+from ros_fixtures import make_node as make_node
 from ros_fixtures import robot as robot
 from ros_fixtures import run as run
 from ros_fixtures import start as start

@@ -121,6 +121,16 @@ def test_keys_become_commands_and_requests_and_the_terminal_is_restored(terminal
     assert terminal.settings() == terminal.before
 
 
+def test_the_mode_of_a_second_controller_is_not_shown(terminal, client, make_node):
+    mode = MODE.of("controller").publisher(client.node)
+    mode.publish(String(data="standing"))
+    wait_until(lambda: f"{'standing':<13}" in terminal.screen, "the mode")
+    MODE.of("controller").publisher(make_node("stranger")).publish(String(data="walking"))
+    wait_until(lambda: "/stranger is ignored" in " ".join(terminal.screen.split()), "a warning")
+    assert f"{'walking':<13}" not in terminal.screen
+    client.node.destroy_publisher(mode)
+
+
 def test_after_a_pause_of_the_process_the_robot_stays_and_old_keys_do_nothing_but_stop(terminal, client, services):
     velocities = []
     services.add("controller/walk", "controller/emergency_stop")

@@ -34,7 +34,7 @@ from fcnet_replay.run import Run
 from fcnet_ros import topics
 from fcnet_ros.ground_truth import OdomPublisher, fill_quaternion
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
-from fcnet_ros.one_publisher import Company
+from fcnet_ros.one_publisher import Company, follow
 from fcnet_ros.parameters import declare_fixed_parameters, policy_rate
 from fcnet_ros.program import Stop, run_program, spin_beside
 from fcnet_ros.state_messages import StatePublisher
@@ -69,7 +69,7 @@ class IsaacPlayback(Node):
         topics.publish_description(self, self._robot)
         self._cmd_vel, self._cmd_pose = topics.CMD_VEL.publisher(self), topics.CMD_POSE.publisher(self)
         self._health = HealthPublisher(self, PLAYBACK)
-        topics.MODE.of(CONTROLLER).subscribe(self, self._take_mode)
+        follow(self, topics.MODE.of(CONTROLLER), self._take_mode)
         # Reliable, because a missed response would put the recording out of step for good.
         replace(topics.JOINT_TRAJECTORY, requested=topics.RELIABLE).subscribe(self, self._take_targets, raw=True)
         self.create_timer(PERIOD, self._publish_health)

@@ -6,8 +6,10 @@ import pytest
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.serialization import serialize_message
+from std_msgs.msg import String
 
-from fcnet_ros.topics import JOINT_TRAJECTORY
+from fcnet_ros.targets import Gains
+from fcnet_ros.topics import JOINT_GAINS, JOINT_TRAJECTORY
 from unitree_lowlevel.codec import JOINTS
 from unitree_lowlevel.driver import DriverMode
 
@@ -56,6 +58,14 @@ def test_joint_gains_that_are_none_or_beyond_bounds_are_refused_and_keep_the_rob
     unharmed.until_printed(r"gains refused: (?!targets)\S.*\n")
     client.until(lambda: client.health.get("gains", "").startswith("refused"), "the refusal in the diagnostics")
     assert not client.is_followed(board, robot.lie_pose)
+
+
+def test_the_gains_of_a_second_program_are_ignored(bridge, client, board, robot, make_node):
+    gains = Gains(dict.fromkeys(JOINTS, 0.5 * robot.gains.kp), dict.fromkeys(JOINTS, robot.gains.kd))
+    JOINT_GAINS.publisher(make_node("stranger")).publish(String(data=gains.text()))
+    bridge.until_printed("joint_gains of /stranger is ignored")
+    client.follow(board, robot.lie_pose)
+    assert board.commands.last.stiffness.max() == robot.gains.kp
 
 
 def test_a_trajectory_of_40_000_names_does_not_stop_a_robot_that_follows(bridge, client, board, robot, repeated):

@@ -181,7 +181,7 @@ class ReplayNode(Node):
     def _refuse_company(self) -> None:
         """Raise ReplayError if a robot or controller is running: its states would mix with the recorded ones."""
         own = (self.get_name(), self.get_namespace())
-        for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY):
+        for topic in (JOINT_STATES, IMU, JOINT_TRAJECTORY, CLOCK):
             name = self._bag.name(topic.name)
             for info in self.get_publishers_info_by_topic(name):
                 if (info.node_name, info.node_namespace) != own or not self._played:

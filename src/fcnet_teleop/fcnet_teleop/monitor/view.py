@@ -31,7 +31,7 @@ from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import is_orientation, matrix_from_xyzw, roll_pitch_yaw
 from fcnet_ros import topics
 from fcnet_ros.ground_truth import GroundPatch
-from fcnet_ros.one_publisher import OnePublisher
+from fcnet_ros.one_publisher import OnePublisher, follow
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
 from fcnet_teleop.controls import POSE, VELOCITY, RemoteControl
@@ -169,8 +169,8 @@ class RobotStatus:
         self._statuses: dict[str, tuple[float, dict[str, Any]]] = {}  # reception [s], JSON types
         self._responses: deque[str] = deque(maxlen=MAX_RESPONSES)
         self._count = 0
-        topics.MODE.of(controller).subscribe(node, self._set_mode)
-        topics.ROBOT_FAULT.subscribe(node, self._set_robot_fault)
+        follow(node, topics.MODE.of(controller), self._set_mode)
+        follow(node, topics.ROBOT_FAULT, self._set_robot_fault)
         topics.DIAGNOSTICS.subscribe(node, self._set_diagnostics)
 
     def add_response(self, message: str) -> None:
