@@ -12,7 +12,6 @@ from typing import Any
 
 from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rcl_interfaces.msg import SetParametersResult
-from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
@@ -33,14 +32,12 @@ from fcnet_core.policy import load_policy
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_core.robot import load_robot
 from fcnet_ros import program, topics
-from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, LoopStatistics, SimulatedTime
 from fcnet_ros.local_socket import LocalSender, socket_name
-from fcnet_ros.one_publisher import Company, OnePublisher, conflicts
+from fcnet_ros.one_publisher import Company, OnePublisher, conflicts, is_own
 from fcnet_ros.parameters import declare_parameters, read_parameters
-from fcnet_ros.publisher_identity import is_own
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
 from fcnet_ros.targets import Gains, TargetPublisher
-from fcnet_ros.topic_watch import SimulatedTime
 
 AUTO_START_PERIOD = 0.1  # [s]
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
@@ -208,10 +205,11 @@ class ControllerNode(LifecycleNode):
         def set_owner(owner: String, _received: float) -> None:
             following.owner = owner.data, is_own(owner.data, identity)
 
+        def set_fault(fault: String, _received: float) -> None:
+            controller.set_bridge_fault(fault.data)
+
         self._pace.commands += [
-            OnePublisher(
-                self, topics.ROBOT_FAULT, lambda message, _received: controller.set_bridge_fault(message.data)
-            ),
+            OnePublisher(self, topics.ROBOT_FAULT, set_fault),
             OnePublisher(self, topics.TARGET_REFUSAL, set_refusal),
             OnePublisher(self, topics.TARGET_OWNER, set_owner),
         ]
@@ -232,8 +230,7 @@ class ControllerNode(LifecycleNode):
         assert self._controller is not None
         self._loop = loop = ControlLoop(self._pace, self._changed.trigger, self._request_privileges)
         self._active.enter_context(topics.temporary_entities(self))
-        steady = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may be slow, or stand still
-        self.create_timer(PERIOD, self._publish_health, clock=steady)
+        topics.steady_timer(self, PERIOD, self._publish_health)
         if self._settings.auto_start and not self._settings.auto_activate:
             is_done = auto_start(self._controller)
 
@@ -241,7 +238,7 @@ class ControllerNode(LifecycleNode):
                 if is_done(self._now()):
                     timer.cancel()
 
-            timer = self.create_timer(AUTO_START_PERIOD, advance, clock=steady)
+            timer = topics.steady_timer(self, AUTO_START_PERIOD, advance)
         program.freeze()
         self._active.callback(self._controller.make_passive)
         self._active.callback(setattr, self, "_loop", None)

@@ -21,11 +21,10 @@ from fcnet_core.errors import RefusedCommandError
 from fcnet_core.names import MOTORS, SECOND
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import Robot
-from fcnet_ros.ground_truth import OdomPublisher
 from fcnet_ros.health import LoopStatistics
 from fcnet_ros.parameters import RecorderParameters, parameter
 from fcnet_ros.program import RecorderGate
-from fcnet_ros.state_messages import StatePublisher
+from fcnet_ros.state_messages import OdomPublisher, StatePublisher
 from fcnet_ros.targets import WAY, WAYS, JointCommand
 from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, ODOM
 

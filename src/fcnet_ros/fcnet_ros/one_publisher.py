@@ -1,26 +1,44 @@
-"""One publisher of a topic at a time: the messages of others are ignored and named, and no node starts to publish the
-states of a robot, or its targets, if another program does. Two sources of one stream never mix.
+"""Who published a message, and one publisher of a topic at a time: the messages of others are ignored and named, and no
+node starts to publish the states of a robot, or its targets, if another program does. Two sources of one stream never
+mix.
+
+A publisher is identified by its GID, which rclpy does not report. rcl reports it with every message
+(rmw_message_info_t), so messages are taken by calling rcl directly. The structures below are valid from Humble to
+Kilted. As a check, the pointer next to the GID must be that of the middleware's name; otherwise the publisher is
+unknown. A GID of Fast DDS is the same in every process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary, WeakSet
 
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
+from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.serialization import deserialize_message
+from rclpy.topic_endpoint_info import TopicEndpointInfo
 
 from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import RobotInUseError
-from fcnet_ros.publisher_identity import MAX_PUBLISHERS, UNKNOWN, IdentifiedMessages, Message, publisher_names
-from fcnet_ros.topics import NEWEST, Topic
+from fcnet_ros.serialized import MAX_SIZE
+from fcnet_ros.topics import NEWEST, NoExecutor, Topic, steady_timer
 
-LOOK_PERIOD = 0.1  # [s] between two looks for messages of a latched topic, and whether its publisher has ended
+GID_SIZE = 16  # [bytes] in use of a GID; Humble stores 24
+OK, NO_MESSAGE = 0, 401  # return codes of rcl
+CAPACITY = 1024  # [bytes] initial size of the buffer that messages are copied into
+MAX_PUBLISHERS = 64  # whose names are remembered
+MAX_NAME = 80  # characters of a name
+UNKNOWN = "an unknown node"
+UNNAMED = "_NODE_NAME_UNKNOWN_"  # rmw's name of a node before discovery is complete
+Message = tuple[bytes, int, bytes]  # see IdentifiedMessages.take
+LOOK_PERIOD = 0.1  # [s] at least between two queries of the graph; between two looks for messages of a latched topic
 ENOUGH = 100  # messages, about two seconds of a control loop
 RECENT = 3.0  # [s] for which an ignored publisher counts as publishing
 DEEP = QoSProfile(depth=100, reliability=ReliabilityPolicy.BEST_EFFORT)
@@ -32,13 +50,164 @@ _STEP = 0.01  # [s]
 _OF_NODES: WeakKeyDictionary[Node, WeakSet[OnePublisher]] = WeakKeyDictionary()
 
 
-class OnePublisher:
-    """The newest message of a topic from one publisher, until it has been silent for `lapse` [s]; that of a latched topic
-    until it has ended, or its node has started again. For one thread.
+class _Gid(ctypes.Structure):
+    """An rmw_gid_t, with room for longer ones."""
 
-    Publishers that the middleware does not identify count as one. store: called with a message, or its serialised bytes
-    if `raw`, and the time of reception. on_switch: called with the reason when another publisher is followed than
-    before. received: when the newest message was received [s, time.monotonic].
+    _fields_ = (
+        ("implementation", ctypes.c_void_p),
+        ("gid", ctypes.c_uint8 * GID_SIZE),
+        ("rest", ctypes.c_uint8 * 64),
+    )
+
+    def known(self) -> bytes:
+        """Return the GID; empty if the structure is not that of this middleware."""
+        return bytes(self.gid) if self.implementation == _rcl().rmw_get_implementation_identifier() else b""
+
+
+class _Info(ctypes.Structure):
+    """An rmw_message_info_t."""
+
+    _fields_ = (
+        ("source_timestamp", ctypes.c_int64),
+        ("received_timestamp", ctypes.c_int64),
+        ("publication_sequence_number", ctypes.c_uint64),
+        ("reception_sequence_number", ctypes.c_uint64),
+        ("publisher", _Gid),
+    )
+
+
+class _Allocator(ctypes.Structure):
+    _fields_ = (("functions", ctypes.c_void_p * 5),)
+
+
+class _Array(ctypes.Structure):
+    """An rcutils_uint8_array_t."""
+
+    _fields_ = (
+        ("buffer", ctypes.c_void_p),
+        ("length", ctypes.c_size_t),
+        ("capacity", ctypes.c_size_t),
+        ("allocator", _Allocator),
+    )
+
+
+@cache
+def _rcl() -> Any:
+    """Return the library of rclpy, which includes the symbols of rmw and rcutils. Raises OSError or AttributeError."""
+    library = ctypes.PyDLL("librcl.so")  # keeps the GIL, as rclpy does: releasing it costs more than the call
+    pointer = ctypes.c_void_p
+    for name, arguments, result in (
+        ("rcl_take_serialized_message", [pointer] * 4, ctypes.c_int),
+        ("rcl_publisher_get_rmw_handle", [pointer], pointer),
+        ("rmw_get_gid_for_publisher", [pointer] * 2, ctypes.c_int),
+        ("rmw_get_implementation_identifier", [], pointer),
+        ("rcutils_get_default_allocator", [], _Allocator),
+        ("rcutils_uint8_array_init", [pointer, ctypes.c_size_t, pointer], ctypes.c_int),
+        ("rcutils_uint8_array_resize", [pointer, ctypes.c_size_t], ctypes.c_int),
+        ("rcutils_uint8_array_fini", [pointer], ctypes.c_int),
+        ("rcutils_reset_error", [], None),
+    ):
+        function = getattr(library, name)
+        function.argtypes, function.restype = arguments, result
+    return library
+
+
+class IdentifiedMessages:
+    """Polls the serialised messages of a topic, with their publishers. For one thread.
+
+    A callback for each message would run in an executor's thread and compete for the GIL with a real-time loop; 500
+    states a second would cost a third of a core. So no executor handles this subscription: the middleware keeps the
+    newest messages.
+
+    publisher: returns the constant text that describes the publisher with a GID: the name of its node, and the GID.
+    """
+
+    def __init__(self, node: Node, topic: Topic) -> None:
+        self.subscription = topic.create_subscription(node, lambda _content: None, callback_group=NoExecutor())
+        self.topic_name: str = self.subscription.topic_name
+        self._node, self._rcl, self._handle = node, _rcl(), self.subscription.handle
+        self._queried, self._gid = NEVER, b""
+        # Forgets the publisher that has been silent for longest.
+        self.publisher: Callable[[bytes], str] = lru_cache(MAX_PUBLISHERS)(self._describe)
+        self._info, self._array = _Info(), _Array()
+        array, allocator = ctypes.byref(self._array), self._rcl.rcutils_get_default_allocator()
+        if self._rcl.rcutils_uint8_array_init(array, CAPACITY, ctypes.byref(allocator)) != OK:
+            raise OSError("rcutils could not allocate a message buffer")
+        weakref.finalize(self, self._rcl.rcutils_uint8_array_fini, array)
+        self._place, self._buffer = (0, 0), memoryview(b"")
+        self._take = self._rcl.rcl_take_serialized_message
+        self._arguments = ctypes.addressof(self._array), ctypes.addressof(self._info), None
+        self._raw_gid = memoryview(self._info.publisher.gid).cast("B")
+
+    def take(self) -> Message | None:
+        """Return the oldest message not yet taken, cut to MAX_SIZE + 1 bytes, the time when it was received [ns,
+        wall-clock time], and the GID of its publisher, empty if unknown; None if there is no message.
+        """
+        handle = self._handle
+        with handle:
+            result = self._take(handle.pointer, *self._arguments)
+        if result:
+            if result != NO_MESSAGE:
+                self._rcl.rcutils_reset_error()
+            return None
+        array, info = self._array, self._info
+        if (place := (array.buffer, array.capacity)) != self._place:  # enlarged; string_at costs four times as much
+            self._place, content_type = place, ctypes.c_uint8 * array.capacity
+            self._buffer = memoryview(content_type.from_address(array.buffer))
+        content = bytes(self._buffer[: min(array.length, MAX_SIZE + 1)])
+        if array.capacity > MAX_SIZE:
+            self._rcl.rcutils_uint8_array_resize(ctypes.byref(array), CAPACITY)
+        if self._raw_gid != self._gid:
+            self._gid = info.publisher.known()
+        return content, info.received_timestamp, self._gid
+
+    def _describe(self, gid: bytes) -> str:
+        name, now = UNKNOWN, time.monotonic()
+        if gid and now - self._queried >= LOOK_PERIOD:
+            self._queried = now
+            name = publisher_names(self._node, self.topic_name).get(gid, UNKNOWN)
+        return f"{name} {gid.hex()}".strip()
+
+
+def publisher_names(node: Node, topic: str) -> dict[bytes, str]:
+    """Return the node of each publisher in the graph by its GID. topic: its name after remapping."""
+    return {bytes(info.endpoint_gid)[:GID_SIZE]: node_name(info) for info in node.get_publishers_info_by_topic(topic)}
+
+
+def node_name(info: TopicEndpointInfo) -> str:
+    """Return the node of an endpoint, with its namespace, in at most MAX_NAME characters of ASCII without spaces."""
+    if info.node_name == UNNAMED:
+        return UNKNOWN
+    name = f"{info.node_namespace.rstrip('/')}/{info.node_name}"
+    return ascii(name)[1:-1][:MAX_NAME].replace(" ", "_")
+
+
+def gid_of(publisher: Publisher) -> bytes:
+    """Return the GID of a publisher of this process; empty if unknown."""
+    gid, rcl = _Gid(), _rcl()
+    with publisher.handle:
+        handle = rcl.rcl_publisher_get_rmw_handle(publisher.handle.pointer)
+        if not handle or rcl.rmw_get_gid_for_publisher(handle, ctypes.byref(gid)) != OK:
+            return b""
+    return gid.known()
+
+
+def is_own(text: str, identity: bytes) -> bool:
+    """Whether a text of IdentifiedMessages, which ends with an identity, describes the sender with `identity`.
+
+    True if either identity is unknown.
+    """
+    known = text.rpartition(" ")[2]
+    return not identity or len(known) != 2 * len(identity) or known == identity.hex()
+
+
+class OnePublisher:
+    """The newest message of a topic from one publisher, until it has been silent for `lapse` [s]. For one thread.
+
+    That of a latched topic is followed until it has left the graph, or its node has started again. Publishers that the
+    middleware does not identify count as one. store: called with a message, or its serialised bytes if `raw`, and the
+    time of reception. on_switch: called with the reason when another publisher is followed than before. received: when
+    the newest message was received [s, time.monotonic].
     """
 
     def __init__(
@@ -82,7 +251,7 @@ class OnePublisher:
         return True
 
     def _successor(self) -> Message | None:
-        """Return the message that another publisher of a latched topic has left, if that one is followed from now on."""
+        """Return the message of an ignored publisher of a latched topic that is followed from now on."""
         if not (self._is_latched and self._ignored) or time.monotonic() - self._looked < LOOK_PERIOD:
             return None
         self._looked = time.monotonic()
@@ -126,21 +295,20 @@ class OnePublisher:
         if not ignored and self.is_identified and not (starts and self._count < ENOUGH):
             return ""
         names = publisher_names(self._node, self._messages.topic_name)
-        others, followed = (
-            ", ".join(names.get(gid, UNKNOWN) for gid in ignored),
-            names.get(self._followed or b"", UNKNOWN),
-        )
-        found = f"of {others} is ignored, that of {followed} is followed"
-        if not ignored:
-            found = f"of {' and '.join(names.values())} cannot be distinguished yet" if len(names) > 1 else ""
-        return found and f"{self.topic.name} {found}; end the others, or give each robot its own namespace:=NAME"
+        if ignored:
+            followed, *others = (names.get(gid, UNKNOWN) for gid in (self._followed or b"", *ignored))
+            found = f"of {', '.join(others)} is ignored, that of {followed} is followed"
+        elif len(names) > 1:
+            found = f"of {' and '.join(names.values())} cannot be distinguished yet"
+        else:
+            return ""
+        return f"{self.topic.name} {found}; end the others, or give each robot its own namespace:=NAME"
 
 
 def follow(node: Node, topic: Topic, take: Callable[[Any], None], raw: bool = False) -> None:
     """Pass the messages of the one publisher of a latched topic to `take`, in the node's executor."""
     messages = OnePublisher(node, topic, lambda message, _received: take(message), raw=raw)
-    clock = Clock(clock_type=ClockType.STEADY_TIME)  # /clock may stand still
-    node.create_timer(LOOK_PERIOD, lambda: messages.store(NEVER), clock=clock)
+    steady_timer(node, LOOK_PERIOD, lambda: messages.store(NEVER))
 
 
 def conflicts(node: Node, *topics: Topic) -> str:

@@ -37,7 +37,7 @@ from rclpy.signals import SignalHandlerOptions
 
 from fcnet_core.errors import ParameterError
 from fcnet_ros.environment import DISCOVERY_RANGE, LOCALHOST_ONLY, MIDDLEWARE, PROFILES
-from fcnet_ros.topic_watch import TopicWatch
+from fcnet_ros.health import TopicWatch
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # SIGHUP: a terminal or its ssh connection was closed
 REFUSED = 2  # exit code of a program that cannot run as requested

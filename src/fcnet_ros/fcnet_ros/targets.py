@@ -25,7 +25,7 @@ from fcnet_core.errors import MessageError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_core.observation import LABEL, SIZE, PolicyStep
 from fcnet_ros.local_socket import LocalSender
-from fcnet_ros.publisher_identity import IdentifiedMessages, gid_of
+from fcnet_ros.one_publisher import IdentifiedMessages, gid_of
 from fcnet_ros.serialized import MAX_NAMES, CdrReader, MessageBuffer, NamesReader, placeholders, seconds
 from fcnet_ros.topics import JOINT_TRAJECTORY, POLICY_STEP, Topic
 

@@ -14,11 +14,14 @@ from geometry_msgs.msg import Pose, Twist
 from nav_msgs.msg import Odometry
 from rcl_interfaces.msg import Log
 from rclpy.callback_groups import CallbackGroup
+from rclpy.clock import Clock as RealClock
+from rclpy.clock import ClockType
 from rclpy.node import Node
 from rclpy.publisher import Publisher
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from rclpy.serialization import deserialize_message
 from rclpy.subscription import Subscription
+from rclpy.timer import Timer
 from rosgraph_msgs.msg import Clock
 from sensor_msgs.msg import Imu, JointState, Joy, PointCloud2
 from std_msgs.msg import Float64MultiArray, String
@@ -160,6 +163,11 @@ def publish_description(node: Node, robot: Robot) -> None:
         node.get_logger().info(f"nothing is published on robot_description: {error}")
     else:
         LatchedText(node, ROBOT_DESCRIPTION).publish(urdf)
+
+
+def steady_timer(node: Node, period: float, callback: Callable[[], object]) -> Timer:
+    """Create a timer with `period` [s] of real time, also with use_sim_time: /clock may stand still."""
+    return node.create_timer(period, callback, clock=RealClock(clock_type=ClockType.STEADY_TIME))
 
 
 @contextmanager

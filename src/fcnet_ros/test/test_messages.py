@@ -9,7 +9,7 @@ from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
 from fcnet_core.errors import MessageError
-from fcnet_ros.ground_truth import MAX_POINTS, GroundPatch
+from fcnet_ros.state_messages import MAX_POINTS, GroundPatch
 from fcnet_ros.targets import Gains
 
 HEIGHTS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])

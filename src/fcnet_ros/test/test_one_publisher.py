@@ -14,11 +14,9 @@ from std_msgs.msg import String
 
 from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import RobotInUseError
-from fcnet_ros.health import ERROR, WARN
-from fcnet_ros.one_publisher import Company, OnePublisher, conflicts, follow
+from fcnet_ros.health import ERROR, WARN, SimulatedTime, TopicWatch
+from fcnet_ros.one_publisher import Company, OnePublisher, _Gid, conflicts, follow
 from fcnet_ros.program import GuardedExecutor
-from fcnet_ros.publisher_identity import _Gid
-from fcnet_ros.topic_watch import SimulatedTime, TopicWatch
 from fcnet_ros.topics import CLOCK, CMD_VEL, DIAGNOSTICS, LATCHED, NEWEST, Topic
 
 WORDS = Topic("words", String, QoSProfile(depth=1), NEWEST, missing="say something")
@@ -175,7 +173,7 @@ def test_a_publisher_of_another_type_or_quality_of_service_is_reported(node, mak
 def test_a_topic_without_a_publisher_is_reported_with_the_remedy_unless_another_source_has_one(
     node, make_node, report, monkeypatch
 ):
-    monkeypatch.setattr("fcnet_ros.topic_watch.MISSING_TIME", 0.5)
+    monkeypatch.setattr("fcnet_ros.health.MISSING_TIME", 0.5)
     TopicWatch(node)
     subscriptions = [topic.subscribe(node, lambda _message: None) for topic in (WORDS, CMD_VEL)]
     CMD_VEL.named("other/cmd_vel").subscribe(node, lambda _message: None)
@@ -254,7 +252,7 @@ def test_the_time_of_a_second_clock_is_ignored(simulated, clock, make_node):
 
 
 def test_a_node_without_a_clock_reports_an_error(make_node, report, monkeypatch):
-    monkeypatch.setattr("fcnet_ros.topic_watch.MISSING_TIME", 0.5)
+    monkeypatch.setattr("fcnet_ros.health.MISSING_TIME", 0.5)
     node = make_node("simulated", parameter_overrides=[Parameter("use_sim_time", value=True)])
     TopicWatch(node)
     report(node, ERROR, "/clock")

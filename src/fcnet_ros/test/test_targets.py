@@ -18,7 +18,7 @@ from std_msgs.msg import String
 from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, peer, socket_name
-from fcnet_ros.publisher_identity import MAX_PUBLISHERS, IdentifiedMessages, gid_of, is_own
+from fcnet_ros.one_publisher import MAX_PUBLISHERS, IdentifiedMessages, gid_of, is_own
 from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, joint_targets
 from fcnet_ros.topics import JOINT_TRAJECTORY
 

@@ -21,11 +21,9 @@ from fcnet_core.control.timing import NEVER
 from fcnet_core.names import CONTROLLER, SECOND, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
-from fcnet_ros.ground_truth import OdomPublisher
-from fcnet_ros.one_publisher import OnePublisher
+from fcnet_ros.one_publisher import IdentifiedMessages, OnePublisher, gid_of
 from fcnet_ros.program import GuardedExecutor
-from fcnet_ros.publisher_identity import IdentifiedMessages, gid_of
-from fcnet_ros.state_messages import StateBuffer, StatePublisher, StateReceiver
+from fcnet_ros.state_messages import OdomPublisher, StateBuffer, StatePublisher, StateReceiver
 from fcnet_ros.topics import LATCHED, TF, TOPICS, Topic, publish_description
 
 JOINTS = tuple("abcdefgh")
@@ -125,7 +123,7 @@ def test_odom_comes_with_fifty_transforms_a_second_of_the_same_pose_and_frames(n
     sent = []
     publisher = SimpleNamespace(publish=lambda message: sent.append(deepcopy(message.transforms[0])))
     tf = SimpleNamespace(kind=SimpleNamespace, publisher=lambda _node: publisher)
-    monkeypatch.setattr("fcnet_ros.ground_truth.TF", tf)
+    monkeypatch.setattr("fcnet_ros.state_messages.TF", tf)
     place, turned = np.array([1.5, 0.0, 0.0]), np.array([0.0, 0.0, 0.6, 0.8])
     odom, trunk = OdomPublisher(node), TrunkPose(place, turned, *np.zeros((2, 3)))
     for step in range(250):

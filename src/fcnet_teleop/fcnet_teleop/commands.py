@@ -8,30 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from geometry_msgs.msg import Pose, Twist, TwistStamped
 from rcl_interfaces.srv import SetParameters
 from rclpy.client import Client
-from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.task import Future
-from rclpy.timer import Timer
 from std_srvs.srv import SetBool, Trigger
 
 from fcnet_core.names import BASE_FRAME, STYLE_PARAMETERS, Request
 from fcnet_core.remote import Source
 from fcnet_core.rotation import xyzw_from_roll_pitch
-from fcnet_ros.ground_truth import fill_quaternion
-from fcnet_ros.topics import CMD_POSE, CMD_VEL
+from fcnet_ros.state_messages import fill_quaternion
+from fcnet_ros.topics import CMD_POSE, CMD_VEL, steady_timer
 from fcnet_teleop.controls import VELOCITY, Command
 
 REPEAT_PERIOD = 0.2  # [s] between two emergency stops while one is not confirmed
 STOP_TIMEOUT = 5.0  # [s] for which an emergency stop is repeated
 FLUSH_TIMEOUT = 0.3  # [s]
 BRIDGE_DELAY = 0.2  # [s] for the new state of the bridge to reach the controller
-
-
-def steady_timer(node: Node, period: float, callback: Callable[[], None]) -> Timer:
-    """Return a timer with this period [s] that also runs while simulated time is paused."""
-    return node.create_timer(period, callback, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
 
 class CommandPublisher:

@@ -19,11 +19,11 @@ from fcnet_core.control.timing import NEVER
 from fcnet_core.names import Request
 from fcnet_core.robot import CommandRange, load_robot
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
+from fcnet_ros.one_publisher import IdentifiedMessages
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
-from fcnet_ros.publisher_identity import IdentifiedMessages
-from fcnet_ros.topics import JOY, WARNING_PERIOD
-from fcnet_teleop.commands import CommandPublisher, ModeClient, steady_timer
+from fcnet_ros.topics import JOY, WARNING_PERIOD, steady_timer
+from fcnet_teleop.commands import CommandPublisher, ModeClient
 from fcnet_teleop.controls import (
     POSE,
     VELOCITY,

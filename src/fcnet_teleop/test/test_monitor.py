@@ -20,7 +20,7 @@ from std_msgs.msg import String
 
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.names import Mode
-from fcnet_ros.ground_truth import GroundPatch
+from fcnet_ros.state_messages import GroundPatch
 from fcnet_ros.topics import DIAGNOSTICS, ODOM, ROBOT_FAULT, TERRAIN
 
 MONITOR = "fcnet_teleop.monitor.node"

@@ -14,7 +14,7 @@ from ros_harness import wait_until
 from sensor_msgs.msg import PointCloud2
 from std_msgs.msg import String
 
-from fcnet_ros.ground_truth import GroundPatch
+from fcnet_ros.state_messages import GroundPatch
 from fcnet_ros.topics import LATCHED
 
 SIZES = [(1920, 1080), (1280, 720), (1024, 768), (820, 1180), (390, 844)]  # desktops, tablet lying and standing, phone

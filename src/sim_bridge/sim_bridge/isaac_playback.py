@@ -32,12 +32,11 @@ from fcnet_replay.isaac import read_recording
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
 from fcnet_ros import topics
-from fcnet_ros.ground_truth import OdomPublisher, fill_quaternion
 from fcnet_ros.health import OK, PERIOD, WARN, HealthPublisher
 from fcnet_ros.one_publisher import Company, follow
 from fcnet_ros.parameters import declare_fixed_parameters, policy_rate
 from fcnet_ros.program import Stop, run_program, spin_beside
-from fcnet_ros.state_messages import StatePublisher
+from fcnet_ros.state_messages import OdomPublisher, StatePublisher, fill_quaternion
 from fcnet_ros.targets import TargetReader
 from sim_bridge.isaac_source import LiveSource, PlaybackComparison, still_run, summary_text
 from sim_bridge.parameters import PlaybackParameters

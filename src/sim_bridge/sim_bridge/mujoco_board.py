@@ -19,11 +19,11 @@ from rclpy.parameter import Parameter
 from fcnet_core.arrays import Array
 from fcnet_core.names import PUSH, SIMULATION, Request
 from fcnet_core.observation import TrunkPose
-from fcnet_ros.ground_truth import OdomPublisher
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
 from fcnet_ros.health import HealthPublisher
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import RecorderGate, Stop, run_program, spin_beside
+from fcnet_ros.state_messages import OdomPublisher
 from fcnet_ros.topics import ODOM, create_request_services
 from quadruped_sim.physics.live_robot import MotorDrivenRobot
 from sim_bridge.parameters import LINE, BoardParameters

@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 from builtin_interfaces.msg import Time
-from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from fcnet_core.names import SECOND, HealthKey
 from fcnet_core.observation import TrunkPose
 from fcnet_core.robot import load_robot
-from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.hardware import Status
 from fcnet_ros.health import OK, SLOW, WARN
 from fcnet_ros.parameters import read_parameters
-from fcnet_ros.topics import TERRAIN
+from fcnet_ros.state_messages import GroundPatch
+from fcnet_ros.topics import TERRAIN, steady_timer
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.placement import Place
 from quadruped_sim.physics.terrain import Terrain, named_terrain
@@ -83,7 +82,7 @@ def publish_terrain(
         second, nanosecond = divmod(now() if now else node.get_clock().now().nanoseconds, SECOND)
         publisher.publish(patch.message(Time(sec=second, nanosec=nanosecond)))
 
-    node.create_timer(PATCH_PERIOD, publish, clock=Clock(clock_type=ClockType.STEADY_TIME))
+    steady_timer(node, PATCH_PERIOD, publish)
 
 
 class Viewer:

@@ -14,8 +14,8 @@ from ros_harness import Client, assert_refused, ros_arguments
 
 from fcnet_core.robot import load_robot
 from fcnet_core.urdf import robot_urdf
-from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.parameters import declare_fixed_parameters
+from fcnet_ros.state_messages import GroundPatch
 from fcnet_ros.topics import ROBOT_DESCRIPTION, TERRAIN
 from quadruped_sim.physics.terrain import Stairs
 from sim_bridge.mujoco_bridge import MujocoHardware

@@ -28,8 +28,7 @@ from rclpy.node import Node
 from std_msgs.msg import String
 
 from fcnet_core.errors import MessageError, RobotInUseError
-from fcnet_ros.one_publisher import DISCOVERY_TIME, LONGEST, Company, Repetition
-from fcnet_ros.publisher_identity import IdentifiedMessages
+from fcnet_ros.one_publisher import DISCOVERY_TIME, LONGEST, Company, IdentifiedMessages, Repetition
 from fcnet_ros.serialized import CdrReader
 from fcnet_ros.topics import IMU, JOINT_STATES, ROBOT_OWNERSHIP
 

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from rclpy.clock import Clock, ClockType
 from rclpy.duration import Duration
 from rclpy.node import Node
 from rclpy.publisher import Publisher
@@ -40,7 +39,17 @@ from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import Stop, refused, run_program, spin
 from fcnet_ros.serialized import CdrReader
 from fcnet_ros.targets import TargetPublisher
-from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, MODE, POLICY_STEP, LatchedText
+from fcnet_ros.topics import (
+    CLOCK,
+    IMU,
+    JOINT_STATES,
+    JOINT_TRAJECTORY,
+    LATCHED,
+    MODE,
+    POLICY_STEP,
+    LatchedText,
+    steady_timer,
+)
 
 NAME = "replay"
 DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered; later ones end the replay
@@ -174,9 +183,8 @@ class ReplayNode(Node):
         ):
             time.sleep(TICK)
         self._rewind()
-        steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self.create_timer(PERIOD, self._publish_health, clock=steady)
-        self.create_timer(TICK, self._tick, clock=steady)
+        steady_timer(self, PERIOD, self._publish_health)
+        steady_timer(self, TICK, self._tick)
 
     def _refuse_company(self) -> None:
         """Raise ReplayError if a robot or controller is running: its states would mix with the recorded ones."""

@@ -15,8 +15,8 @@ from fcnet_core.names import Request
 from fcnet_core.robot import load_robot
 from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
-from fcnet_ros.topics import TERRAIN, WARNING_PERIOD
-from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient, steady_timer
+from fcnet_ros.topics import TERRAIN, WARNING_PERIOD, steady_timer
+from fcnet_teleop.commands import CommandPublisher, ModeClient, StyleClient
 from fcnet_teleop.controls import load_remote_control
 from fcnet_teleop.monitor.driver import PageDriver, PageRequest, too_late
 from fcnet_teleop.monitor.server import Controls, MonitorServer, is_loopback, own_address

@@ -30,9 +30,8 @@ from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.robot import LEGS, Robot
 from fcnet_core.rotation import is_orientation, matrix_from_xyzw, roll_pitch_yaw
 from fcnet_ros import topics
-from fcnet_ros.ground_truth import GroundPatch
 from fcnet_ros.one_publisher import OnePublisher, follow
-from fcnet_ros.state_messages import StateBuffer, StateReceiver
+from fcnet_ros.state_messages import GroundPatch, StateBuffer, StateReceiver
 from fcnet_ros.targets import TargetReader
 from fcnet_teleop.controls import POSE, VELOCITY, RemoteControl
 
