@@ -56,10 +56,9 @@ class HardwareInterface(ABC):
 
     parameters: the dataclass of its parameters. part: its name in the diagnostics. robot: set by `configure`.
     period [s]: time between two reads. catch_up [s]: lateness up to which the loop skips no periods.
-    cycles_per_state: number of reads per published state.
-    statistics: those of the loop that drives the robot, if it is not the node's loop.
-    can_wait: time stops between two reads, so the loop can wait for a recorder.
-    has_clock: `time` is simulated and published on /clock.
+    cycles_per_state: number of reads per published state. statistics: those of the loop that drives the robot, if it is
+    not the node's loop. can_wait: time stops between two reads, so the loop can wait for a recorder. has_clock: `time`
+    is simulated and published on /clock. has_driver: the robot takes gains and emergency stops.
     """
 
     parameters: type[HardwareParameters]
@@ -69,8 +68,7 @@ class HardwareInterface(ABC):
     can_wait = False
     has_clock = False
     has_trunk_pose = False
-    has_emergency_stop = False
-    takes_gains = False
+    has_driver = False
     catch_up = 0.0
     cycles_per_state = 1
     period: float
@@ -157,12 +155,12 @@ class HardwareInterface(ABC):
         """Return the requests by service: each returns the text of its response, or raises ValueError."""
         return {}
 
-    def emergency_stop(self, reason: str) -> None:
-        """Damp until reset, if `has_emergency_stop`."""
+    def emergency_stop(self) -> None:
+        """Damp until reset, if `has_driver`."""
         raise NotImplementedError
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
-        """Use stiffness and damping if `takes_gains`; return why they are refused, or None."""
+        """Use stiffness and damping if `has_driver`; return why they are refused, or None."""
         raise NotImplementedError
 
 

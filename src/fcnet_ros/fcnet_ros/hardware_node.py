@@ -42,16 +42,13 @@ class HardwareNode(LifecycleNode):
         self._gains = "of the robot file"
         self._refused = 0
         self._health = HealthPublisher(self, hardware.part)
-        self._fault, self._target_refusal = (
-            topics.LatchedText(self, topics.ROBOT_FAULT),
-            topics.LatchedText(self, topics.TARGET_REFUSAL),
-        )
-        self._target_owner = topics.LatchedText(self, topics.TARGET_OWNER)
+        reports = topics.ROBOT_FAULT, topics.TARGET_REFUSAL, topics.TARGET_OWNER
+        self._fault, self._refusal, self._owner = (topics.LatchedText(self, report) for report in reports)
         self._changed = self.create_guard_condition(self._report)
         self._gains_offered = self.create_guard_condition(self._take_local_gains)
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
-        stop = partial(self._grant, partial(hardware.emergency_stop, "requested by ~/emergency_stop"))
-        topics.create_request_services(self, requests, stop if hardware.has_emergency_stop else None)
+        stop = partial(self._grant, hardware.emergency_stop) if hardware.has_driver else None
+        topics.create_request_services(self, requests, stop)
 
     @property
     def ended(self) -> bool:
@@ -92,7 +89,7 @@ class HardwareNode(LifecycleNode):
     ) -> Callable[[], JointCommand | None]:
         validator = TargetValidator(self._hardware.robot.joint_names, states.time)
         if parameters.targets_over == "dds":
-            if self._hardware.takes_gains:
+            if self._hardware.has_driver:
                 follow(self, topics.JOINT_GAINS, self._take_gains, raw=True)
             return DdsTargets(self, validator).take
         self._local = LocalTargets(socket_name(self), validator.command, self._gains_offered.trigger)
@@ -108,22 +105,21 @@ class HardwareNode(LifecycleNode):
         self._log_events()
         self._loop = None
         self._fault.publish("")  # the next configuration starts without a fault
-        if self._hardware.takes_gains:
-            self._target_refusal.publish(UNCONFIGURED)
+        if self._hardware.has_driver:
+            self._refusal.publish(UNCONFIGURED)
         if self._hardware.target_owner is not None:
-            self._target_owner.publish("")
+            self._owner.publish("")
 
     def _take_local_gains(self) -> None:
-        while self._hardware.takes_gains and self._local.gains:
+        while self._hardware.has_driver and self._local.gains:
             self._take_gains(self._local.gains.pop())
 
     def _take_gains(self, content: bytes) -> None:
-        malformed = ""
+        malformed, kp, kd = "", np.array(np.nan), np.array(np.nan)  # refused: no targets are followed without gains
         try:
             kp, kd = Gains.read(content).arrays(self._hardware.robot.joint_names)
         except ValueError as error:
             malformed = str(error)
-            kp = kd = np.array(np.nan)  # refused, so that no targets are followed without their gains
         try:
             problem = self._hardware.set_gains(kp, kd)
         except FcnetError as error:  # it cannot use them now, and may use them later
@@ -143,9 +139,9 @@ class HardwareNode(LifecycleNode):
             return
         self._log_events()
         self._fault.publish(self._hardware.fault)
-        self._target_refusal.publish(self._hardware.target_refusal)
+        self._refusal.publish(self._hardware.target_refusal)
         if (owner := self._hardware.target_owner) is not None:
-            self._target_owner.publish(owner)
+            self._owner.publish(owner)
 
     def _log_events(self) -> None:
         """Log events, and the error that ended the loop."""
@@ -168,7 +164,7 @@ class HardwareNode(LifecycleNode):
         loop, statistics = self._loop, self._hardware.statistics or self._loop.statistics
         status = self._hardware.status()
         self._report()
-        for text in (self._fault, self._target_refusal, self._target_owner):
+        for text in (self._fault, self._refusal, self._owner):
             text.repeat()
         is_refusing, self._refused = loop.refused != self._refused, loop.refused
         if is_refusing:
@@ -182,7 +178,7 @@ class HardwareNode(LifecycleNode):
             **statistics.milliseconds(),
             "state_rate_hz": f"{self._state_rate.measure(loop.states):.2f}",
             "commands_refused": str(loop.refused),
-            **({"gains": self._gains} if self._hardware.takes_gains else {}),
+            **({"gains": self._gains} if self._hardware.has_driver else {}),
             **status.values,
         }
         level, sentence = status.level, status.sentence

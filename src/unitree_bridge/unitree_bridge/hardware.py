@@ -47,8 +47,7 @@ class UnitreeHardware(HardwareInterface):
     """
 
     parameters = BridgeParameters
-    has_emergency_stop = True
-    takes_gains = True
+    has_driver = True
 
     def __init__(self, robot_name: str) -> None:
         self._robot_name = robot_name
@@ -223,10 +222,10 @@ class UnitreeHardware(HardwareInterface):
         done = "another I/O process was started: the joints are damped; targets are followed after a damp"
         return f"{done} and valid gains: {refusal}" if refusal else done
 
-    def emergency_stop(self, reason: str) -> None:
+    def emergency_stop(self) -> None:
         """Damp until ~/reset. If the I/O process has exited, the bridge damps already."""
         if not self._io.ended:
-            self._io.request("emergency_stop", reason)
+            self._io.request("emergency_stop", "requested by ~/emergency_stop")
 
     def set_gains(self, kp: npt.ArrayLike, kd: npt.ArrayLike) -> str | None:
         self._gains = np.asarray(kp).tolist(), np.asarray(kd).tolist()
