@@ -24,7 +24,7 @@ from std_msgs.msg import String
 from fcnet_core.model_file import load_model, shipped_model
 from fcnet_core.names import CONTROLLER
 from fcnet_core.robot import Robot
-from fcnet_ros.targets import Gains
+from fcnet_ros.targets import gains_text
 from fcnet_ros.topics import DIAGNOSTICS, JOINT_GAINS, MODE, ROBOT_FAULT
 from unitree_lowlevel.fake_board.faults import BoardFaults
 
@@ -82,7 +82,7 @@ class FaultRig:
         interface = load_model(shipped_model(robot.name)).card.interface
         kp, kd = interface.stiffness.tolist(), interface.damping.tolist()
         self.allowed_stiffness = min(max(kp), robot.safety.max_kp)  # [Nm/rad] that any joint may get
-        self._policy_gains = Gains.of_joints(interface.joints, kp, kd).text()
+        self._policy_gains = gains_text(interface.joints, kp, kd)
         self._speed, self._log = speed, log
         self._stack = ExitStack()
         self.domain = self._stack.enter_context(own_domain())

@@ -37,7 +37,7 @@ from fcnet_ros.local_socket import LocalSender, socket_name
 from fcnet_ros.one_publisher import Company, OnePublisher, conflicts, is_own
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.state_messages import StateBuffer, StateReceiver
-from fcnet_ros.targets import Gains, TargetPublisher
+from fcnet_ros.targets import TargetPublisher, gains_text
 
 AUTO_START_PERIOD = 0.1  # [s]
 INACTIVE = "the controller is not active; configure and activate it, or start it with auto_activate"
@@ -215,7 +215,7 @@ class ControllerNode(LifecycleNode):
         ]
         # The gains of the policy's training; the bridge bounds them, a simulated robot keeps its own.
         at = self._model.card.interface
-        message = String(data=Gains.of_joints(at.joints, at.stiffness.tolist(), at.damping.tolist()).text())
+        message = String(data=gains_text(at.joints, at.stiffness.tolist(), at.damping.tolist()))
         topics.JOINT_GAINS.publisher(self).publish(message)
         if local is not None:
             configured.callback(local.close)

@@ -210,12 +210,9 @@ class HardwareLoop:
         gate: RecorderGate,
     ) -> None:
         self.statistics = LoopStatistics("io_period", "io_work")  # between two reads; from wake-up to the end
-        self.states = 0
-        self.error = ""
-        self.refused, self.refusal = 0, ""
-        self._hardware = hardware
-        self._take, self._publish = take, publish
-        self._on_change, self._gate = on_change, gate
+        self.states, self.refused, self.refusal, self.error = 0, 0, "", ""
+        self._hardware, self._gate = hardware, gate
+        self._take, self._publish, self._on_change = take, publish, on_change
         self._unpublished: SensorReading | None = None
         self._exchanged = time.monotonic()
         self._stopping = threading.Event()

@@ -22,7 +22,7 @@ from fcnet_ros.local_socket import LocalTargets, socket_name
 from fcnet_ros.one_publisher import follow
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
-from fcnet_ros.targets import DdsTargets, Gains, JointCommand, TargetValidator
+from fcnet_ros.targets import DdsTargets, JointCommand, TargetValidator, read_gains
 
 T = TypeVar("T")
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
@@ -117,7 +117,7 @@ class HardwareNode(LifecycleNode):
     def _take_gains(self, content: bytes) -> None:
         malformed, kp, kd = "", np.array(np.nan), np.array(np.nan)  # refused: no targets are followed without gains
         try:
-            kp, kd = Gains.read(content).arrays(self._hardware.robot.joint_names)
+            kp, kd = read_gains(content, self._hardware.robot.joint_names)
         except ValueError as error:
             malformed = str(error)
         try:

@@ -158,7 +158,10 @@ class TopicWatch:
         problems = [one for one in (clock, conflicts(self._node), *self._mismatches(absent)) if one]
         notes = [f"no one publishes {' or '.join(topics)}; {remedy}" for remedy, topics in absent.items()]
         for sentence in {*problems, *notes} - self._said:
-            (logger.warning if sentence in problems else logger.info)(sentence)
+            if sentence in problems:  # rclpy allows one level per line of code
+                logger.warning(sentence)
+            else:
+                logger.info(sentence)
         self._said.update(problems, notes)
         if self._said:
             level = ERROR if clock else WARN if problems else OK

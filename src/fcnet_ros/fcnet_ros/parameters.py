@@ -58,13 +58,11 @@ def parameter(
     """Return the dataclass field of one parameter, of the type of `default`.
 
     limits: lowest and highest number. choices: allowed words, added to the description. name: in ROS, such as
-    "network.port"; empty for the field's name. changeable: may be set while the node runs, even if
-    the others are fixed. check: called by a launch file before it starts the
-    node; raises ValueError for an invalid text.
+    "network.port"; empty for the field's name. changeable: may be set while the node runs, even if the others are
+    fixed. check: called by a launch file before it starts the node; raises ValueError for an invalid text.
     """
-    descriptor = ParameterDescriptor(
-        name=name, description=f"{description}: {', '.join(choices)}" if choices else description
-    )
+    text = f"{description}: {', '.join(choices)}" if choices else description
+    descriptor = ParameterDescriptor(name=name, description=text)
     if limits is not None and isinstance(default, int):
         lowest, highest = map(int, limits)
         descriptor.integer_range = [IntegerRange(from_value=lowest, to_value=highest, step=1)]
@@ -116,25 +114,21 @@ def declare_parameters(
     parameters = parameter_fields(kind)
     # Misspelt parameters are refused. rclpy has no public name for the given ones.
     given = {name for name in node._parameter_overrides if not name.startswith("qos_overrides.")}
-    if unknown := sorted(given - set(parameters) - set(OF_EVERY_NODE)):
-        raise ParameterError(
-            f"unknown parameter {', '.join(unknown)} for {node.get_name()}; known are {', '.join(parameters)}"
-        )
-    node.set_descriptor(
-        SIM_TIME, ParameterDescriptor(type=ParameterType.PARAMETER_BOOL, description=SIM_TIME_DESCRIPTION)
-    )
+    if unknown := ", ".join(sorted(given - set(parameters) - set(OF_EVERY_NODE))):
+        raise ParameterError(f"unknown parameter {unknown} for {node.get_name()}; known are {', '.join(parameters)}")
+    sim_time = ParameterDescriptor(type=ParameterType.PARAMETER_BOOL, description=SIM_TIME_DESCRIPTION)
+    node.set_descriptor(SIM_TIME, sim_time)
     node.add_on_set_parameters_callback(partial(_check, parameters, is_configured))  # also called by declare_parameter
     for name, one in parameters.items():
         descriptor = copy(one.metadata["descriptor"])
         descriptor.read_only = read_only and not one.metadata["changeable"]
+        limits, choices = one.metadata["limits"], one.metadata["choices"]
         try:
             node.declare_parameter(name, one.default, descriptor)
         except InvalidParameterTypeException as error:
-            raise ParameterError(
-                f"parameter {name} must be of the type of {one.default!r}; write it like that ({error})"
-            ) from error
+            expected = f"be of the type of {one.default!r}; write it like that"
+            raise ParameterError(f"parameter {name} must {expected} ({error})") from error
         except InvalidParameterValueException as error:
-            limits, choices = one.metadata["limits"], one.metadata["choices"]
             expected = f"lie between {limits[0]:g} and {limits[1]:g}" if limits else f"be {' or '.join(choices)}"
             raise ParameterError(f"parameter {name} must {expected} ({error})") from error
 
@@ -146,19 +140,13 @@ def read_parameters(node: Node, kind: type[T]) -> T:
 
 
 def declare_fixed_parameters(node: Node, kind: type[T]) -> T:
-    """Declare the parameters of dataclass `kind`, make all but the changeable ones read-only, return their values.
-
-    For nodes that read their parameters once, at start. Raises ParameterError.
-    """
+    """Declare the parameters of a node that reads them once, at start; return their values. Raises ParameterError."""
     declare_parameters(node, kind, read_only=True)
     return read_parameters(node, kind)
 
 
 def parameter_fields(kind: type[Any]) -> dict[str, Field[Any]]:
-    """Return the fields of dataclass `kind` by the ROS names of their parameters.
-
-    A field's metadata are those of `parameter`: descriptor, limits, choices, changeable, check.
-    """
+    """Return the fields of dataclass `kind` by the ROS names of their parameters; metadata: those of `parameter`."""
     return {one.metadata["descriptor"].name or one.name: one for one in fields(kind)}
 
 

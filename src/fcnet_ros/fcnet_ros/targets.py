@@ -75,10 +75,8 @@ def joint_targets(
     if not positions.size and velocities.size == len(joints):
         return None
     if positions.size != len(joints):
-        raise RefusedCommandError(
-            f"the point has {positions.size or 'no'} positions for {len(joints)} joints; send one for each, or a "
-            "velocity of 0 for each to damp"
-        )
+        found = f"the point has {positions.size or 'no'} positions for {len(joints)} joints"
+        raise RefusedCommandError(f"{found}; send one for each, or a velocity of 0 for each to damp")
     targets = positions[order]
     if not (finite := np.isfinite(targets)).all():
         joint = joints[int(finite.argmin())]
@@ -174,35 +172,32 @@ class Gains(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kp: GainsByJoint
     kd: GainsByJoint
 
-    @classmethod
-    def of_joints(cls, names: Sequence[str], kp: Iterable[float], kd: Iterable[float]) -> Gains:
-        """Return the gains of the joints called `names`."""
-        return cls(dict(zip(names, kp, strict=True)), dict(zip(names, kd, strict=True)))
 
-    @classmethod
-    def read(cls, content: bytes) -> Gains:
-        """Read a serialised message. Raises ValueError. The robot's driver checks whether they are allowed."""
-        text = CdrReader(content, MAX_GAINS_TEXT + 16).text(MAX_GAINS_TEXT)
-        try:
-            return msgspec.json.decode(text, type=cls)
-        except msgspec.MsgspecError as error:
-            raise ValueError(
-                f'joint_gains must be {{"kp": {{joint: value}}, "kd": {{joint: value}}}} as JSON, '
-                f"found {text[:80].decode(errors='replace')!r}: {error}"
-            ) from error
+def gains_text(joint_names: Sequence[str], kp: Iterable[float], kd: Iterable[float]) -> str:
+    """Return the text of a message on joint_gains."""
+    kp_by_joint, kd_by_joint = (dict(zip(joint_names, gains, strict=True)) for gains in (kp, kd))
+    return msgspec.json.encode(Gains(kp_by_joint, kd_by_joint)).decode()
 
-    def text(self) -> str:
-        """Return the text of a message."""
-        return msgspec.json.encode(self).decode()
 
-    def arrays(self, joint_names: Sequence[str]) -> tuple[Array, Array]:
-        """Return kp and kd, each (N,) in the order of the N joints. Raises ValueError unless each names all of them."""
-        for what, values in (("kp", self.kp), ("kd", self.kd)):
-            if odd := sorted(set(values) ^ set(joint_names)):
-                names = ascii(", ".join(odd))
-                raise ValueError(f"joint_gains must give {what} for each joint once; look at {names:.200}")
-        kp, kd = ([values[joint] for joint in joint_names] for values in (self.kp, self.kd))
-        return np.array(kp), np.array(kd)
+def read_gains(content: bytes, joint_names: Sequence[str]) -> tuple[Array, Array]:
+    """Return kp [Nm/rad] and kd [Nms/rad], each (N,) in the order of the N joints, of a serialised message.
+
+    Raises ValueError unless each names all joints. The robot's driver checks whether they are allowed.
+    """
+    text = CdrReader(content, MAX_GAINS_TEXT + 16).text(MAX_GAINS_TEXT)
+    try:
+        gains = msgspec.json.decode(text, type=Gains)
+    except msgspec.MsgspecError as error:
+        raise ValueError(
+            f'joint_gains must be {{"kp": {{joint: value}}, "kd": {{joint: value}}}} as JSON, '
+            f"found {text[:80].decode(errors='replace')!r}: {error}"
+        ) from error
+    for values in (gains.kp, gains.kd):
+        if odd := sorted(set(values) ^ set(joint_names)):
+            names = ascii(", ".join(odd))
+            raise ValueError(f"joint_gains must give kp and kd for each joint once; look at {names:.200}")
+    kp, kd = (np.array([values[joint] for joint in joint_names]) for values in (gains.kp, gains.kd))
+    return kp, kd
 
 
 class TargetPublisher:

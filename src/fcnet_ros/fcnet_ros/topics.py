@@ -54,8 +54,8 @@ STILL_STOPPED = "~/emergency_stop does not end a stop: remove its cause, then ca
 class Topic:
     """A topic. kind: its message class. offered, requested: quality of service of publishers and subscriptions.
 
-    limit [bytes]: larger serialised messages are dropped before they are decoded. missing: what to do without
-    a publisher; empty if that is as usual.
+    limit [bytes]: larger serialised messages are dropped before they are decoded. missing: what to do without a
+    publisher; empty if that is as usual.
     """
 
     name: str
@@ -85,10 +85,8 @@ class Topic:
             if len(content) <= self.limit:
                 take(deserialize_message(content, self.kind))
             else:
-                node.get_logger().warning(
-                    f"a message of {len(content)} bytes on {self.name} is ignored; the limit is {self.limit}",
-                    throttle_duration_sec=WARNING_PERIOD,
-                )
+                found = f"a message of {len(content)} bytes on {self.name} is ignored; the limit is {self.limit}"
+                node.get_logger().warning(found, throttle_duration_sec=WARNING_PERIOD)
 
         return self.create_subscription(node, take if raw else take_bounded)
 
@@ -201,24 +199,21 @@ def create_request_services(
     A request returns the text of its response; if it raises ValueError or OSError, the response is a refusal with it.
     """
 
-    def respond(request: Callable[[], str], _message: Any, response: Any) -> Any:
+    def respond(request: Callable[[Any], str], message: Any, response: Any) -> Any:
         try:
-            response.message, response.success = request(), True
+            response.message, response.success = request(message), True
         except (ValueError, OSError) as refusal:  # OSError: such as too many open files
             response.message = str(refusal)
         node.get_logger().info(response.message)
         return response
 
-    def respond_to_stop(message: Any, response: Any) -> Any:
-        def stop() -> str:
-            if not message.data or emergency_stop is None:
-                raise ValueError(STILL_STOPPED)
-            emergency_stop()
-            return STOPPED
-
-        return respond(stop, message, response)
+    def stop(message: Any) -> str:
+        if not message.data or emergency_stop is None:
+            raise ValueError(STILL_STOPPED)
+        emergency_stop()
+        return STOPPED
 
     for name, request in requests.items():
-        node.create_service(Trigger, f"~/{name}", partial(respond, request))
+        node.create_service(Trigger, f"~/{name}", partial(respond, lambda _message, request=request: request()))
     if emergency_stop is not None:
-        node.create_service(SetBool, f"~/{Request.EMERGENCY_STOP.value}", respond_to_stop)
+        node.create_service(SetBool, f"~/{Request.EMERGENCY_STOP.value}", partial(respond, stop))

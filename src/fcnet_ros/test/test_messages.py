@@ -10,7 +10,7 @@ from std_msgs.msg import String
 
 from fcnet_core.errors import MessageError
 from fcnet_ros.state_messages import MAX_POINTS, GroundPatch
-from fcnet_ros.targets import Gains
+from fcnet_ros.targets import gains_text, read_gains
 
 HEIGHTS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])
 
@@ -25,12 +25,11 @@ def gains(kp="20.0", kd="1.0"):
 
 def read(text):
     content = text if isinstance(text, bytes) else serialize_message(String(data=text))
-    return Gains.read(content).arrays(JOINTS)
+    return read_gains(content, JOINTS)
 
 
 def test_gains_are_read_in_the_order_of_the_joints():
-    written = Gains.of_joints(JOINTS, np.arange(12.0).tolist(), (np.arange(12.0) / 10).tolist())
-    kp, kd = read(written.text())
+    kp, kd = read(gains_text(JOINTS, np.arange(12.0).tolist(), (np.arange(12.0) / 10).tolist()))
     np.testing.assert_array_equal(kp, np.arange(12.0))
     np.testing.assert_array_equal(kd, np.arange(12.0) / 10)
 

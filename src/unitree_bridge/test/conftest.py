@@ -15,7 +15,7 @@ from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
 from std_msgs.msg import String
 
 from fcnet_core.robot import ROBOT_FOLDER
-from fcnet_ros.targets import Gains
+from fcnet_ros.targets import gains_text
 from fcnet_ros.topics import IMU, JOINT_GAINS, JOINT_STATES, JOY, ROBOT_OWNERSHIP
 from unitree_bridge.ownership import PERIOD as CLAIM_PERIOD
 from unitree_lowlevel.codec import GEN33, JOINTS
@@ -88,7 +88,7 @@ class BridgeClient(Client):
 
     def offer_gains(self, kp, kd):
         """Publish the same gains for all joints."""
-        self.gains.publish(String(data=Gains(dict.fromkeys(JOINTS, kp), dict.fromkeys(JOINTS, kd)).text()))
+        self.gains.publish(String(data=gains_text(JOINTS, [kp] * 12, [kd] * 12)))
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from lifecycle_msgs.srv import ChangeState
 from rclpy.serialization import serialize_message
 from std_msgs.msg import String
 
-from fcnet_ros.targets import Gains
+from fcnet_ros.targets import gains_text
 from fcnet_ros.topics import JOINT_GAINS, JOINT_TRAJECTORY
 from unitree_lowlevel.codec import JOINTS
 from unitree_lowlevel.driver import DriverMode
@@ -61,8 +61,8 @@ def test_joint_gains_that_are_none_or_beyond_bounds_are_refused_and_keep_the_rob
 
 
 def test_the_gains_of_a_second_program_are_ignored(bridge, client, board, robot, make_node):
-    gains = Gains(dict.fromkeys(JOINTS, 0.5 * robot.gains.kp), dict.fromkeys(JOINTS, robot.gains.kd))
-    JOINT_GAINS.publisher(make_node("stranger")).publish(String(data=gains.text()))
+    gains = gains_text(JOINTS, [0.5 * robot.gains.kp] * 12, [robot.gains.kd] * 12)
+    JOINT_GAINS.publisher(make_node("stranger")).publish(String(data=gains))
     bridge.until_printed("joint_gains of /stranger is ignored")
     client.follow(board, robot.lie_pose)
     assert board.commands.last.stiffness.max() == robot.gains.kp

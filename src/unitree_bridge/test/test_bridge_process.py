@@ -20,7 +20,7 @@ from fcnet_core.names import SECOND, HealthKey
 from fcnet_core.robot import ROBOT_FOLDER
 from fcnet_ros.local_socket import LocalSender, socket_name
 from fcnet_ros.parameters import declare_fixed_parameters
-from fcnet_ros.targets import Gains, TargetPublisher
+from fcnet_ros.targets import TargetPublisher, gains_text
 from fcnet_ros.topics import TARGET_REFUSAL
 from unitree_bridge.hardware import UnitreeHardware
 from unitree_bridge.parameters import BridgeParameters
@@ -132,9 +132,8 @@ def test_with_a_local_socket_nobody_moves_the_joints_by_dds(start, client, board
     client.until_driver_mode(DriverMode.DAMPING)
     sender = LocalSender(socket_name(client.node))
     kp, kd = robot.gains.kp + 5.0, robot.gains.kd
-    gains = Gains(dict.fromkeys(JOINTS, kp), dict.fromkeys(JOINTS, kd))
     client.offer_gains(kp + 5.0, kd)
-    sender.send_gains(serialize_message(String(data=gains.text())))
+    sender.send_gains(serialize_message(String(data=gains_text(JOINTS, [kp] * 12, [kd] * 12))))
     local = TargetPublisher(client.node, JOINTS, local=sender)
     for publisher in (TargetPublisher(client.node, JOINTS), local):
         board.commands.reset()
