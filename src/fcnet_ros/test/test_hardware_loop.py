@@ -2,6 +2,7 @@
 
 import time
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from ros_harness import wait_until
@@ -44,27 +45,20 @@ class CountingHardware(HardwareInterface):
         return Status(OK, "")
 
 
-class Rig:
-    def __init__(self):
-        self.hardware, self.published, self.commands = CountingHardware(), [], []
-        self.gate = SimpleNamespace(is_open=True)
-        self.loop = HardwareLoop(self.hardware, self.take, self.published.append, lambda: None, self.gate)
-
-    def take(self):
-        command = self.commands.pop(0) if self.commands else None
-        if isinstance(command, Exception):
-            raise command
-        return command
-
-    def run(self, cycles):
-        self.loop.start()
-        wait_until(lambda: self.loop.statistics.cycles >= cycles or self.loop.error, "cycles")
-        self.loop.stop()
-
-
 @pytest.fixture
 def rig():
-    return Rig()
+    """A loop, what it takes and publishes, and `run` for a number of cycles."""
+    rig = SimpleNamespace(hardware=CountingHardware(), published=[], gate=SimpleNamespace(is_open=True))
+    take = rig.take = Mock(return_value=None)
+    rig.loop = HardwareLoop(rig.hardware, take, rig.published.append, lambda: None, rig.gate)
+
+    def run(cycles):
+        rig.loop.start()
+        wait_until(lambda: rig.loop.statistics.cycles >= cycles or rig.loop.error, "cycles")
+        rig.loop.stop()
+
+    rig.run = run
+    return rig
 
 
 @pytest.mark.parametrize("nth", [1, 5])
@@ -75,7 +69,7 @@ def test_every_nth_state_is_published_once_and_in_order(rig, nth):
 
 
 def test_commands_are_written_and_refusals_counted(rig):
-    rig.commands += [DAMP, RefusedCommandError("nothing can follow this"), "targets"]
+    rig.take.side_effect = [DAMP, RefusedCommandError("nothing can follow this"), "targets", *[None] * 1000]
     rig.run(5)
     assert rig.hardware.written == [DAMP, "targets"]
     assert (rig.loop.refused, rig.loop.refusal) == (2, "not now")

@@ -15,12 +15,9 @@ from fcnet_ros.targets import gains_text, read_gains
 HEIGHTS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])
 
 
-def table(value):
-    return "{" + ", ".join(f'"{joint}": {value}' for joint in JOINTS) + "}"
-
-
 def gains(kp="20.0", kd="1.0"):
-    return f'{{"kp": {table(kp)}, "kd": {table(kd)}}}'
+    tables = ("{" + ", ".join(f'"{joint}": {value}' for joint in JOINTS) + "}" for value in (kp, kd))
+    return '{{"kp": {}, "kd": {}}}'.format(*tables)
 
 
 def read(text):

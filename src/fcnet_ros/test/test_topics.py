@@ -18,10 +18,10 @@ from ros_harness import TIMEOUT, wait_until
 from std_msgs.msg import String
 
 from fcnet_core.control.timing import NEVER
-from fcnet_core.names import CONTROLLER, SECOND, TOPIC_NAMES
+from fcnet_core.names import CONTROLLER, TOPIC_NAMES
 from fcnet_core.observation import SensorReading, TrunkPose
 from fcnet_core.robot import load_robot
-from fcnet_ros.one_publisher import IdentifiedMessages, OnePublisher, gid_of
+from fcnet_ros.one_publisher import OnePublisher
 from fcnet_ros.program import GuardedExecutor
 from fcnet_ros.state_messages import OdomPublisher, StateBuffer, StatePublisher, StateReceiver
 from fcnet_ros.topics import LATCHED, TF, TOPICS, Topic, publish_description
@@ -54,20 +54,6 @@ def test_a_robot_without_a_urdf_has_no_description(node, body, published):
     robot = load_robot(BIPED)
     publish_description(node, structs.replace(robot, model=structs.replace(robot.model, file=str(BIPED.parent / body))))
     assert node.count_publishers("robot_description") == published
-
-
-def test_messages_wait_until_they_are_taken(node):
-    topic = Topic("words", String, LATCHED, LATCHED)
-    messages, publisher = IdentifiedMessages(node, topic), topic.publisher(node)
-    assert messages.take() is None
-    publisher.publish(String(data="first"))
-    taken = []
-    wait_until(lambda: taken.append(messages.take()) or taken[-1], "a message")
-    content, arrived, gid = taken[-1]
-    assert b"first" in content
-    assert abs(arrived - time.time_ns()) < TIMEOUT * SECOND
-    assert gid == gid_of(publisher)
-    assert messages.take() is None
 
 
 def test_messages_beyond_a_topics_limit_are_left_out_and_the_next_is_taken(node):

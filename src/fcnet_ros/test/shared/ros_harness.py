@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 import rclpy
 from diagnostic_msgs.msg import DiagnosticArray
-from geometry_msgs.msg import Twist
+from geometry_msgs.msg import Twist, Vector3
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
 from rclpy.exceptions import InvalidHandle
@@ -85,7 +85,7 @@ class Process:
         prepare: Callable[[], None] | None = None,
         echo: TextIO | None = None,
     ) -> None:
-        self._mark = uuid.uuid4().hex
+        self._mark, self._echo = uuid.uuid4().hex, echo
         variables = {"ROS_DOMAIN_ID": str(domain), "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
         variables |= {"OMP_NUM_THREADS": "1", MARK: self._mark, **(environment or {})}
         self.process = subprocess.Popen(
@@ -99,7 +99,6 @@ class Process:
             preexec_fn=prepare,
         )
         self.lines: list[str] = []
-        self._echo = echo
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -279,17 +278,14 @@ class Client:
         self, condition: Callable[[], Any], what: str, vx: float = 0.0, yaw_rate: float = 0.0, timeout: float = TIMEOUT
     ) -> None:
         """Publish cmd_vel [m/s, rad/s] every 50 ms until `condition()` is true."""
-        command = Twist()
-        command.linear.x, command.angular.z = vx, yaw_rate
+        command = Twist(linear=Vector3(x=vx), angular=Vector3(z=yaw_rate))
 
-        def publish() -> bool:
-            if condition():
-                return True
+        def is_done() -> Any:
             self.velocity.publish(command)
             time.sleep(0.05)
-            return False
+            return condition()
 
-        self.until(publish, what, timeout)
+        self.until(is_done, what, timeout)
 
     def send_targets(
         self,
@@ -302,14 +298,10 @@ class Client:
 
         stamp: [ns]; None for the time of sending.
         """
-        point = JointTrajectoryPoint()
-        if positions is None:
-            point.velocities = [0.0] * len(names)
-        else:
-            point.positions = [float(position) for position in positions]
-        end = time.monotonic() + duration
+        still, end = [0.0] * len(names), time.monotonic() + duration
+        fields = {"velocities": still} if positions is None else {"positions": list(map(float, positions))}
+        message = JointTrajectory(joint_names=list(names), points=[JointTrajectoryPoint(**fields)])
         while True:
-            message = JointTrajectory(joint_names=list(names), points=[point])
             now = self.node.get_clock().now()
             message.header.stamp = (now if stamp is None else RosTime(nanoseconds=stamp)).to_msg()
             self.targets.publish(message)
@@ -325,8 +317,7 @@ class Client:
         service = self.node.create_client(kind, name)
         self.until(service.service_is_ready, f"service {name}")
         message = kind.Request(**request)  # type: ignore[attr-defined]
-        began = time.monotonic()
-        sent: list[Any] = []
+        began, sent = time.monotonic(), list[Any]()
 
         def has_response() -> bool:
             if time.monotonic() - began >= REQUEST_INTERVAL * len(sent):
