@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy.typing as npt
-from builtin_interfaces.msg import Time
 from rclpy.node import Node
+from rclpy.time import Time
 from rosgraph_msgs.msg import Clock
 
 from fcnet_core.errors import RefusedCommandError
@@ -184,8 +184,7 @@ class StateTopics:
         stamp = self.time()
         if self._clock is not None and not 0 < stamp - self._ticked < CLOCK_PERIOD:
             self._ticked = stamp
-            second, nanosecond = divmod(stamp, SECOND)
-            self._clock.publish(Clock(clock=Time(sec=second, nanosec=nanosecond)))
+            self._clock.publish(Clock(clock=Time(nanoseconds=stamp).to_msg()))
         if self._odom is not None and (pose := self._hardware.trunk_pose()) is not None:
             self._odom.publish(pose, stamp)
         self._states.publish(reading, stamp)

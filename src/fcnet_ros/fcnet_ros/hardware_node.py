@@ -19,7 +19,7 @@ from fcnet_ros import topics
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
 from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
 from fcnet_ros.local_socket import LocalTargets, socket_name
-from fcnet_ros.one_publisher import follow
+from fcnet_ros.one_publisher import LOOK_PERIOD, follow
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
 from fcnet_ros.targets import DdsTargets, JointCommand, TargetValidator, read_gains
@@ -45,7 +45,6 @@ class HardwareNode(LifecycleNode):
         reports = topics.ROBOT_FAULT, topics.TARGET_REFUSAL, topics.TARGET_OWNER
         self._fault, self._refusal, self._owner = (topics.LatchedText(self, report) for report in reports)
         self._changed = self.create_guard_condition(self._report)
-        self._gains_offered = self.create_guard_condition(self._take_local_gains)
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
         stop = partial(self._grant, hardware.emergency_stop) if hardware.has_driver else None
         topics.create_request_services(self, requests, stop)
@@ -92,9 +91,11 @@ class HardwareNode(LifecycleNode):
             if self._hardware.has_driver:
                 follow(self, topics.JOINT_GAINS, self._take_gains, raw=True)
             return DdsTargets(self, validator).take
-        self._local = LocalTargets(socket_name(self), validator.command, self._gains_offered.trigger)
-        configured.callback(self._local.close)
-        return self._local.take
+        local = LocalTargets(socket_name(self), validator.command)
+        configured.callback(local.close)
+        if self._hardware.has_driver:
+            topics.steady_timer(self, LOOK_PERIOD, lambda: self._take_gains(local.gains.pop()) if local.gains else None)
+        return local.take
 
     def _check_gate(self) -> None:
         if self._gate is not None and self._gate.check():
@@ -109,10 +110,6 @@ class HardwareNode(LifecycleNode):
             self._refusal.publish(UNCONFIGURED)
         if self._hardware.target_owner is not None:
             self._owner.publish("")
-
-    def _take_local_gains(self) -> None:
-        while self._hardware.has_driver and self._local.gains:
-            self._take_gains(self._local.gains.pop())
 
     def _take_gains(self, content: bytes) -> None:
         malformed, kp, kd = "", np.array(np.nan), np.array(np.nan)  # refused: no targets are followed without gains
@@ -189,9 +186,9 @@ class HardwareNode(LifecycleNode):
         self._health.publish(level, sentence, values)
 
 
-def run_hardware(name: str, hardware: HardwareInterface, *, udp_only: bool = False) -> int:
-    """Run a robot's node until a signal or an error ends it; return 0 after a signal. udp_only: see run_program."""
-    return run_program(name, lambda: HardwareNode(name, hardware), _run, udp_only=udp_only)
+def run_hardware(name: str, hardware: HardwareInterface) -> int:
+    """Run a robot's node until a signal or an error ends it; return 0 after a signal."""
+    return run_program(name, lambda: HardwareNode(name, hardware), _run, udp_only=hardware.has_driver)
 
 
 def _run(node: HardwareNode, stop: Stop) -> int:

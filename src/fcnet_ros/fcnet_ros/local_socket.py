@@ -34,9 +34,8 @@ def socket_name(node: Node) -> str:
 
 def peer(connection: socket.socket) -> tuple[int, int]:
     """Return process id and user id of the other end of a local socket."""
-    process, user, _ = CREDENTIALS.unpack(
-        connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
-    )
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    process, user, _group = CREDENTIALS.unpack(credentials)
     return process, user
 
 
@@ -48,16 +47,13 @@ def is_trusted(user: int) -> bool:
 class LocalTargets:
     """Targets from a local socket, of programs of this process's user and of root.
 
-    command: returns the command in a message, see TargetValidator. gains: the newest serialised joint_gains; on_gains:
-    called when `gains` has changed.
+    command: returns the command in a message, see TargetValidator. gains: the newest serialised joint_gains.
     """
 
-    def __init__(
-        self, name: str, command: Callable[[bytes, int, str], JointCommand], on_gains: Callable[[], None]
-    ) -> None:
+    def __init__(self, name: str, command: Callable[[bytes, int, str], JointCommand]) -> None:
         """Bind the socket. Raises FcnetError if another program has bound it."""
         self.gains: deque[bytes] = deque(maxlen=1)
-        self._command, self._on_gains = command, on_gains
+        self._command = command
         self._sources: dict[socket.socket, str] = {}  # by connection, empty until it has identified itself
         self._refusal = ""
         self._waiting: deque[JointCommand] = deque()
@@ -66,9 +62,8 @@ class LocalTargets:
             self._server.bind(name)
         except OSError as error:
             self._server.close()
-            raise FcnetError(
-                f"targets_over=local: another program has the socket {name[1:]} ({error.strerror}); end it"
-            ) from error
+            found = f"another program has the socket {name[1:]} ({error.strerror})"
+            raise FcnetError(f"targets_over=local: {found}; end it") from error
         self._server.listen(MAX_CONNECTIONS)
         self._server.setblocking(False)
 
@@ -99,16 +94,15 @@ class LocalTargets:
         except (BlockingIOError, ConnectionError):
             return
         process, user = peer(accepted)
-        if not is_trusted(user):
-            found, expected = f"process {process} of user {user}", f"user {os.geteuid()}"
-            self._refusal = f"{found} may not command this robot; run it as {expected}"
-            accepted.close()
-        elif len(self._sources) >= MAX_CONNECTIONS:
-            self._refusal = f"more than {MAX_CONNECTIONS} programs are connected to command this robot"
-            accepted.close()
-        else:
+        if is_trusted(user) and len(self._sources) < MAX_CONNECTIONS:
             accepted.setblocking(False)
             self._sources[accepted] = ""
+            return
+        accepted.close()
+        self._refusal = f"more than {MAX_CONNECTIONS} programs are connected to command this robot"
+        if not is_trusted(user):
+            found = f"process {process} of user {user}"
+            self._refusal = f"{found} may not command this robot; run it as user {os.geteuid()}"
 
     def _receive(self, connection: socket.socket) -> None:
         """Validate the newest targets of a connection and drop older ones."""
@@ -127,7 +121,6 @@ class LocalTargets:
                 newest = content
             elif kind == GAINS and source:
                 self.gains.append(content)
-                self._on_gains()
             else:  # closed, or a protocol violation
                 connection.close()
                 del self._sources[connection]

@@ -122,10 +122,8 @@ def test_targets_by_dds_are_those_of_a_named_publisher_and_too_large_ones_are_re
 
 @pytest.fixture
 def local(node, validator):
-    """Targets from a local socket, and the times that gains were announced."""
-    announced = []
-    targets = LocalTargets(socket_name(node), validator.command, lambda: announced.append(True))
-    targets.announced = announced
+    """Targets from a local socket."""
+    targets = LocalTargets(socket_name(node), validator.command)
     yield targets
     targets.close()
 
@@ -142,7 +140,6 @@ def test_targets_and_gains_come_by_the_local_socket(node, local):
     assert is_own(command.source, publisher.identity)
     assert f"process {os.getpid()} " in command.source
     assert list(local.gains) == [gains]
-    assert local.announced
     sender.close()
 
 
@@ -151,7 +148,7 @@ def test_a_sender_connects_again_and_offers_its_gains_again(node, validator):
     gains = serialize_message(String(data="gains"))
     sender.send_gains(gains)  # nobody is there
     for _ in range(2):
-        local = LocalTargets(socket_name(node), validator.command, lambda: None)
+        local = LocalTargets(socket_name(node), validator.command)
         wait_until(lambda local=local: sender.send(message(time.time_ns())) or local.take(), "a command")
         assert list(local.gains) == [gains]
         local.close()
@@ -160,7 +157,7 @@ def test_a_sender_connects_again_and_offers_its_gains_again(node, validator):
 
 def test_only_one_program_has_the_socket(node, local, validator):
     with pytest.raises(FcnetError, match="another program"):
-        LocalTargets(socket_name(node), validator.command, lambda: None)
+        LocalTargets(socket_name(node), validator.command)
 
 
 def test_targets_of_one_connection_take_nothing_from_another_one(node, local):

@@ -262,4 +262,4 @@ class UnitreeHardware(HardwareInterface):
 def main(robot: str) -> int:
     """Run the bridge of the robot called `robot` until a signal or an error; return the exit code, 0 after a signal."""
     sys.setswitchinterval(SWITCH_INTERVAL)
-    return run_hardware(f"{robot}_bridge", UnitreeHardware(robot), udp_only=True)
+    return run_hardware(f"{robot}_bridge", UnitreeHardware(robot))
