@@ -101,14 +101,8 @@ def test_a_bag_with_messages_of_a_type_that_is_not_installed_ends_a_replay_with_
 def test_a_replay_beside_another_clock_is_refused(run, make_node, robot, model, model_path, tmp_path):
     CLOCK.publisher(make_node("simulator"))
     bag = MadeBag(model, robot, seconds=0.6).write(tmp_path / "bag")
-    program = run(
-        [
-            sys.executable,
-            "-m",
-            "fcnet_controller.replay.node",
-            *ros_arguments(bag=bag, policy=model_path, robot="aliengo"),
-        ]
-    )
+    given = ros_arguments(bag=bag, policy=model_path, robot="aliengo")
+    program = run(["ros2", "run", "fcnet_controller", "replay", *given])
     assert program.wait() not in (0, None)
     assert "simulator publishes /clock" in program.output
 
