@@ -34,22 +34,13 @@ from fcnet_replay.policy_replay import PolicyReplay, replay_steps, walk_over_sta
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run, same
 from fcnet_replay.steps import extract_steps
+from fcnet_ros import topics
 from fcnet_ros.health import OK, PERIOD, HealthPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import Stop, refused, run_program, spin
 from fcnet_ros.serialized import CdrReader
 from fcnet_ros.targets import TargetPublisher
-from fcnet_ros.topics import (
-    CLOCK,
-    IMU,
-    JOINT_STATES,
-    JOINT_TRAJECTORY,
-    LATCHED,
-    MODE,
-    POLICY_STEP,
-    LatchedText,
-    steady_timer,
-)
+from fcnet_ros.topics import CLOCK, IMU, JOINT_STATES, JOINT_TRAJECTORY, LATCHED, MODE, POLICY_STEP, LatchedText
 
 NAME = "replay"
 DISCOVERY_TIME = 1.0  # [s] in which other nodes are discovered; later ones end the replay
@@ -183,8 +174,8 @@ class ReplayNode(Node):
         ):
             time.sleep(TICK)
         self._rewind()
-        steady_timer(self, PERIOD, self._publish_health)
-        steady_timer(self, TICK, self._tick)
+        topics.steady_timer(self, PERIOD, self._publish_health)
+        topics.steady_timer(self, TICK, self._tick)
 
     def _refuse_company(self) -> None:
         """Raise ReplayError if a robot or controller is running: its states would mix with the recorded ones."""
