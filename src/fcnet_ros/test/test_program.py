@@ -93,7 +93,7 @@ print(sorted(name for name in os.environ if "FAST" in name), os.environ["ROS_AUT
 
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch):
-    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION"):
+    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION", DISCOVERY_RANGE, LOCALHOST_ONLY):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -148,34 +148,27 @@ def test_a_refusal_is_a_sentence_and_exit_code_2_and_an_error_at_work_keeps_its_
     assert "Traceback" in program.output
 
 
-@pytest.mark.parametrize(
-    "own",
-    [{PROFILES[0]: "/mine.xml"}, {PROFILES[1]: "/mine.xml"}, {TRANSPORTS: "UDPv4"}, {"RMW_IMPLEMENTATION": "rmw_x"}],
-)
+@pytest.mark.parametrize("variable", [*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION"])
 @pytest.mark.parametrize("udp_only", [False, True])
-def test_settings_of_the_user_are_left_alone(monkeypatch, own, udp_only):
-    for name, value in own.items():
-        monkeypatch.setenv(name, value)
+def test_settings_of_the_user_are_left_alone(monkeypatch, variable, udp_only):
+    monkeypatch.setenv(variable, "mine")
     before = dict(os.environ)
     with participant_profile(udp_only):
         assert dict(os.environ) == before
 
 
 @pytest.mark.parametrize(
-    ("udp_only", "limits", "profile", "limited_by_ros"),
+    ("udp_only", "variable", "limit", "profile", "limited_by_ros"),
     [
-        (False, {DISCOVERY_RANGE: "LOCALHOST"}, "fastdds_announcement.xml", True),
-        (False, {DISCOVERY_RANGE: "SUBNET"}, "fastdds_announcement.xml", False),
-        (True, {DISCOVERY_RANGE: "LOCALHOST"}, "fastdds_udp_loopback.xml", False),
-        (True, {LOCALHOST_ONLY: "1"}, "fastdds_udp_loopback.xml", False),
-        (True, {DISCOVERY_RANGE: "SUBNET"}, "fastdds_udp.xml", False),
+        (False, DISCOVERY_RANGE, "LOCALHOST", "fastdds_announcement.xml", True),
+        (False, DISCOVERY_RANGE, "SUBNET", "fastdds_announcement.xml", False),
+        (True, DISCOVERY_RANGE, "LOCALHOST", "fastdds_udp_loopback.xml", False),
+        (True, LOCALHOST_ONLY, "1", "fastdds_udp_loopback.xml", False),
+        (True, DISCOVERY_RANGE, "SUBNET", "fastdds_udp.xml", False),
     ],
 )
-def test_the_profile_fits_the_range_of_discovery(monkeypatch, udp_only, limits, profile, limited_by_ros):
-    for name in (DISCOVERY_RANGE, LOCALHOST_ONLY):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in limits.items():
-        monkeypatch.setenv(name, value)
+def test_the_profile_fits_the_range_of_discovery(monkeypatch, udp_only, variable, limit, profile, limited_by_ros):
+    monkeypatch.setenv(variable, limit)
     before = dict(os.environ)
     with participant_profile(udp_only):
         assert os.environ[PROFILES[0]].endswith(f"/{profile}")

@@ -1,4 +1,4 @@
-"""Which targets are followed: validated by joints, stamp and sender; taken by DDS or from a local socket."""
+"""Which targets are followed: validated by joints, stamp and sender; taken by DDS or from a local socket; and gains."""
 
 import math
 import os
@@ -18,7 +18,15 @@ from fcnet_core.errors import FcnetError, RefusedCommandError
 from fcnet_core.names import SECOND
 from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, socket_name
 from fcnet_ros.one_publisher import MAX_PUBLISHERS, IdentifiedMessages, gid_of, is_own
-from fcnet_ros.targets import MAX_SOURCES, DdsTargets, TargetPublisher, TargetValidator, joint_targets
+from fcnet_ros.targets import (
+    MAX_SOURCES,
+    DdsTargets,
+    TargetPublisher,
+    TargetValidator,
+    gains_text,
+    joint_targets,
+    read_gains,
+)
 from fcnet_ros.topics import JOINT_TRAJECTORY
 
 THREE, POSITIONS = ("left_knee", "right_knee", "tail"), [0.1, 0.2, 0.3]
@@ -255,3 +263,54 @@ def test_velocities_of_zero_alone_mean_damp():
 def test_a_command_that_cannot_be_followed_is_refused(names, positions, velocities, named):
     with pytest.raises(RefusedCommandError, match=named):
         joint_targets(THREE, names, positions, velocities, [])
+
+
+def gains(kp="20.0", kd="1.0"):
+    tables = ("{" + ", ".join(f'"{joint}": {value}' for joint in JOINTS) + "}" for value in (kp, kd))
+    return '{{"kp": {}, "kd": {}}}'.format(*tables)
+
+
+def read(text):
+    content = text if isinstance(text, bytes) else serialize_message(String(data=text))
+    return read_gains(content, JOINTS)
+
+
+def test_gains_are_read_in_the_order_of_the_joints():
+    kp, kd = read(gains_text(JOINTS, np.arange(12.0).tolist(), (np.arange(12.0) / 10).tolist()))
+    np.testing.assert_array_equal(kp, np.arange(12.0))
+    np.testing.assert_array_equal(kd, np.arange(12.0) / 10)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[" * 100_000,
+        '{"kp": ' + "[" * 3000,
+        '{"kp": {"FR_hip_joint": ' + '{"a": ' * 500,
+        f'{{"kp": {list(JOINTS)}, "kd": {list(JOINTS)}}}'.replace("'", '"'),
+        gains(kp="9" * 400),
+        '{"kp": {"FR_hip_joint": ' + "9" * 3900 + "}}",
+        gains(kp="1" * 5000),
+        *(gains(kd=value) for value in ("NaN", "Infinity", "-Infinity", "1e999", "-1", "true", "null", '"1"', "1e5")),
+        gains().replace("FR_hip_joint", "tail_joint"),
+        gains().replace("FR_hip_joint", "\\ud800"),
+        gains().replace("FR_hip_joint", "x" * 1000),
+        gains().replace('"kd"', '"ki"'),
+        gains() + gains(),
+        "x" * 10_000_000,
+        b"",
+        b"\0",
+        b"\0\1\0\0",
+        b"\0\7\0\0" + b"\2\0\0\0a\0",
+        b"\0\1\0\0" + b"\xff\xff\xff\xff" + b"a",
+        b"\0\1\0\0" + b"\0\2\0\0" + b"a",
+        b"\0\1\0\0" + b"\5\0\0\0" + b"\xff\xfe\x80\x81\0",
+    ],
+    ids=lambda text: repr(text[:30]),
+)
+def test_what_is_damaged_or_no_table_of_gains_is_refused_with_one_sentence(text):
+    with pytest.raises(ValueError) as refusal:
+        read(text)
+    assert len(str(refusal.value)) < 500
+    assert "\n" not in str(refusal.value)

@@ -1,20 +1,28 @@
-"""The newest state received: joints by name, and why it must not be used."""
+"""The newest state received: joints by name, and why it must not be used; odometry and ground of a simulation."""
 
 import math
 import re
 import sys
+import threading
+import time
+from copy import deepcopy
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from geometry_msgs.msg import Quaternion, Vector3
-from rclpy.serialization import serialize_message
+from rclpy.serialization import deserialize_message, serialize_message
 from rclpy.time import Time
-from ros_harness import JOINTS
-from sensor_msgs.msg import Imu, JointState
+from ros_harness import JOINTS, TIMEOUT
+from sensor_msgs.msg import Imu, JointState, PointCloud2
 
+from fcnet_core.errors import MessageError
 from fcnet_core.names import IMU, JOINT_STATES
-from fcnet_ros.state_messages import StateBuffer
+from fcnet_core.observation import SensorReading, TrunkPose
+from fcnet_ros.state_messages import MAX_POINTS, GroundPatch, OdomPublisher, StateBuffer, StatePublisher, StateReceiver
 
+HJOINTSS = np.array([[0.0, 0.06, 0.12], [0.0, -0.06, 0.5]])
 UPRIGHT = (0.0, 0.0, 0.0, 1.0)
 STILL = serialize_message(JointState(name=list(JOINTS), position=np.zeros(12), velocity=np.zeros(12)))
 
@@ -154,3 +162,80 @@ def test_whoever_asks_while_a_message_is_stored_gets_the_answer_of_before_or_aft
         sys.settrace(former)
         assert len(answers) > 5
         assert set(answers) <= {answers[0], buffer.problem(1.0)}
+
+
+@pytest.mark.parametrize("interval", [0.004, 0.03])
+def test_a_receiver_waits_for_a_state_that_is_younger_than_its_deadline(make_node, interval):
+    node, buffer, stopping = make_node("robot"), StateBuffer(JOINTS, 1.0), threading.Event()
+    receiver, publisher = StateReceiver(node, buffer), StatePublisher(node, JOINTS)
+    nothing = np.zeros(len(JOINTS))
+    reading = SensorReading(nothing, nothing, nothing, np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3), np.zeros(3))
+
+    def publish():
+        while not stopping.wait(interval):
+            publisher.publish(reading, time.time_ns())
+
+    thread = threading.Thread(target=publish)
+    thread.start()
+    try:
+        for _ in range(20):
+            since = time.monotonic()
+            receiver.receive(since, since + TIMEOUT)
+            assert buffer.received >= since
+            assert buffer.problem(time.monotonic()) is None
+    finally:
+        stopping.set()
+        thread.join()
+    since = time.monotonic() + 1.0
+    receiver.receive(since, time.monotonic())  # does not wait beyond the end
+    assert buffer.received < since
+
+
+def test_odom_comes_with_fifty_transforms_a_second_of_the_same_pose_and_frames(monkeypatch):
+    """Of a stand-in for tf2_msgs, which only a ROS distribution has."""
+    sent = []
+    publisher = SimpleNamespace(publish=lambda message: sent.append(deepcopy(message.transforms[0])))
+    tf = SimpleNamespace(kind=SimpleNamespace, publisher=lambda _node: publisher)
+    monkeypatch.setattr("fcnet_ros.state_messages.TF", tf)
+    place, turned = np.array([1.5, 0.0, 0.0]), np.array([0.0, 0.0, 0.6, 0.8])
+    odom, trunk = OdomPublisher(Mock()), TrunkPose(place, turned, *np.zeros((2, 3)))
+    for step in range(250):
+        odom.publish(trunk, step * 4_000_000 + 10**9)
+    assert [one.header.stamp.nanosec for one in sent] == list(range(0, 10**9, 20_000_000))
+    assert (sent[0].header.frame_id, sent[0].child_frame_id) == ("odom", "base_link")
+    assert (sent[0].transform.translation.x, sent[0].transform.rotation.z) == (1.5, 0.6)
+
+
+@pytest.fixture
+def cloud():
+    return GroundPatch(-1.5, 2.0, 0.1, HJOINTSS).message(Time(seconds=3).to_msg())
+
+
+def test_heights_arrive_as_they_were_sent(cloud):
+    assert (cloud.header.frame_id, cloud.width, cloud.height) == ("odom", 3, 2)
+    patch = GroundPatch.read(deserialize_message(serialize_message(cloud), PointCloud2))
+    np.testing.assert_allclose(patch.heights, HJOINTSS, atol=1e-6)
+    assert (patch.x, patch.y, patch.step) == pytest.approx((-1.5, 2.0, 0.1))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"is_bigendian": True},
+        {"point_step": 16},
+        {"row_step": 0},
+        {"width": 2**31},
+        {"height": 0},
+        {"width": 1, "height": 6, "row_step": 12},
+        {"fields": []},
+        {"data": b""},
+        {"data": np.full(18, np.nan, "<f4").tobytes()},
+        {"data": np.zeros(18, "<f4").tobytes()},
+        {"width": MAX_POINTS, "row_step": 12 * MAX_POINTS, "data": bytes(24 * MAX_POINTS)},
+    ],
+)
+def test_what_is_no_grid_is_refused(cloud, change):
+    for name, value in change.items():
+        setattr(cloud, name, value)
+    with pytest.raises(MessageError, match="terrain is ignored"):
+        GroundPatch.read(cloud)
