@@ -93,7 +93,7 @@ print(sorted(name for name in os.environ if "FAST" in name), os.environ["ROS_AUT
 
 @pytest.fixture(autouse=True)
 def no_settings_of_the_user(monkeypatch):
-    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION", DISCOVERY_RANGE, LOCALHOST_ONLY):
+    for name in (*PROFILES, TRANSPORTS, "RMW_IMPLEMENTATION"):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -168,6 +168,8 @@ def test_settings_of_the_user_are_left_alone(monkeypatch, variable, udp_only):
     ],
 )
 def test_the_profile_fits_the_range_of_discovery(monkeypatch, udp_only, variable, limit, profile, limited_by_ros):
+    for name in (DISCOVERY_RANGE, LOCALHOST_ONLY):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, limit)
     before = dict(os.environ)
     with participant_profile(udp_only):
