@@ -30,7 +30,12 @@ def check_environment(name: str) -> None:
 
     name: of the program that reports this.
     """
-    _use_writable_log_folder(name)
+    folder = Path(os.environ.get(LOG) or Path(os.environ.get("ROS_HOME") or Path.home() / ".ros") / "log")
+    try:
+        check_writable(folder / "file")
+    except WriteError as error:
+        os.environ[LOG] = tempfile.gettempdir()
+        print(f"{name}: logs are in {os.environ[LOG]}, as {folder} cannot be written: {error.reason}", file=sys.stderr)
     for variable, (pattern, expected) in CHOICES.items():
         if (text := os.environ.get(variable, "")) and not re.fullmatch(pattern, text, re.ASCII):
             raise ParameterError(f"{variable} is {text!r}, expected {expected}; change it, or `unset {variable}`")
@@ -44,12 +49,3 @@ def check_environment(name: str) -> None:
         except (OSError, ElementTree.ParseError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ParameterError(f"{variable} is {path}, which cannot be read: {reason}; unset it") from error
-
-
-def _use_writable_log_folder(name: str) -> None:
-    folder = Path(os.environ.get(LOG) or Path(os.environ.get("ROS_HOME") or Path.home() / ".ros") / "log")
-    try:
-        check_writable(folder / "file")
-    except WriteError as error:
-        os.environ[LOG] = tempfile.gettempdir()
-        print(f"{name}: logs are in {os.environ[LOG]}, as {folder} cannot be written: {error.reason}", file=sys.stderr)

@@ -291,13 +291,14 @@ class OnePublisher:
         starts: a motion would start, so several publishers in the graph are a conflict until ENOUGH messages of one
         have come without any of another.
         """
-        ignored = [gid for gid, (received, _) in list(self._ignored.items()) if time.monotonic() - received < RECENT]
+        since, others = time.monotonic() - RECENT, list(self._ignored.items())
+        ignored = [gid for gid, (received, _) in others if gid != self._followed and received > since]
         if not ignored and self.is_identified and not (starts and self._count < ENOUGH):
             return ""
         names = publisher_names(self._node, self._messages.topic_name)
         if ignored:
-            followed, *others = (names.get(gid, UNKNOWN) for gid in (self._followed or b"", *ignored))
-            found = f"of {', '.join(others)} is ignored, that of {followed} is followed"
+            followed, *who = (names.get(gid, UNKNOWN) for gid in (self._followed or b"", *ignored))
+            found = f"of {', '.join(who)} is ignored, that of {followed} is followed"
         elif len(names) > 1:
             found = f"of {' and '.join(names.values())} cannot be distinguished yet"
         else:
@@ -348,10 +349,10 @@ class Company:
     def check(self, now: float) -> None:
         """Take new messages. Raises RobotInUseError at time `now` [s] if another program publishes."""
         for messages, repetition in self._heard:
-            taken, topic = messages.take(), messages.topic_name
-            if taken is not None:
+            if (taken := messages.take()) is not None:
                 repetition.add(now)
             if taken is not None and repetition.holds(now):
+                topic = messages.topic_name
                 who = publisher_names(self._node, topic).get(taken[2], "another program")
                 raise RobotInUseError(f"{who} publishes {topic} already; end it, or start this one with {self._remedy}")
 

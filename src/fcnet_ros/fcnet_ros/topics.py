@@ -78,8 +78,8 @@ class Topic:
         """Create a publisher."""
         return node.create_publisher(self.kind, self.name, self.offered)
 
-    def subscribe(self, node: Node, take: Callable[[Any], None], raw: bool = False) -> Subscription:
-        """Create a subscription whose messages an executor passes to `take`; raw: as serialised bytes of any size."""
+    def subscribe(self, node: Node, take: Callable[[Any], None]) -> Subscription:
+        """Create a subscription whose messages an executor passes to `take`."""
 
         def take_bounded(content: bytes) -> None:
             if len(content) <= self.limit:
@@ -88,10 +88,10 @@ class Topic:
                 found = f"a message of {len(content)} bytes on {self.name} is ignored; the limit is {self.limit}"
                 node.get_logger().warning(found, throttle_duration_sec=WARNING_PERIOD)
 
-        return self.create_subscription(node, take if raw else take_bounded)
+        return self.create_subscription(node, take_bounded)
 
     def create_subscription(self, node: Node, take: Callable[[bytes], None], **options: Any) -> Subscription:
-        """Create a subscription whose serialised messages an executor passes to `take`; options: further ones."""
+        """Create a subscription whose serialised messages, of any size, an executor passes to `take`."""
         subscription = node.create_subscription(self.kind, self.name, take, self.requested, raw=True, **options)
         SUBSCRIBED[subscription] = self
         return subscription

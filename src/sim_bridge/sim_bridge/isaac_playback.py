@@ -70,7 +70,7 @@ class IsaacPlayback(Node):
         self._health = HealthPublisher(self, PLAYBACK)
         follow(self, topics.MODE.of(CONTROLLER), self._take_mode)
         # Reliable, because a missed response would put the recording out of step for good.
-        replace(topics.JOINT_TRAJECTORY, requested=topics.RELIABLE).subscribe(self, self._take_targets, raw=True)
+        replace(topics.JOINT_TRAJECTORY, requested=topics.RELIABLE).create_subscription(self, self._take_targets)
         self.create_timer(PERIOD, self._publish_health)
 
     def play(self, stop: Stop, spinning: Future[None]) -> None:
