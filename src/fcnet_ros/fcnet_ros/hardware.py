@@ -196,7 +196,7 @@ class HardwareLoop:
     take: returns the newest command or None; raises RefusedCommandError. publish: called with each state to publish, of
     StateTopics. on_change: called when the hardware's condition has changed. gate: until it is open no states are
     published, without which no controller moves the robot, and hardware that can wait is not read.
-    states: number of states read. refused: number of commands not followed; refusal: why the latest was not.
+    states: statistics of the states read. refused: number of commands not followed; refusal: why the latest was not.
     error: traceback of the error that ended the loop.
     """
 
@@ -209,7 +209,8 @@ class HardwareLoop:
         gate: RecorderGate,
     ) -> None:
         self.statistics = LoopStatistics("io_period", "io_work")  # between two reads; from wake-up to the end
-        self.states, self.refused, self.refusal, self.error = 0, 0, "", ""
+        self.states = LoopStatistics()
+        self.refused, self.refusal, self.error = 0, "", ""
         self._hardware, self._gate = hardware, gate
         self._take, self._publish, self._on_change = take, publish, on_change
         self._unpublished: SensorReading | None = None
@@ -228,14 +229,11 @@ class HardwareLoop:
             self._thread.join()
 
     def _run(self) -> None:
-        try:
-            self._run_cycles()
-        except Exception:  # noqa: BLE001 logged by the node
-            self.error = traceback.format_exc()
-        try:
-            self._hardware.damp_at_end()
-        except Exception:  # noqa: BLE001 logged by the node
-            self.error += traceback.format_exc()
+        for work in (self._run_cycles, self._hardware.damp_at_end):
+            try:
+                work()
+            except Exception:  # noqa: BLE001 logged by the node
+                self.error += traceback.format_exc()
         self._on_change()
 
     def _run_cycles(self) -> None:
@@ -266,7 +264,7 @@ class HardwareLoop:
         statistics.add("io_period", exchanged - self._exchanged)
         self._exchanged = exchanged
         if reading is not None:
-            self.states += 1
+            self.states.cycles += 1
             self._unpublished = reading
         # Only new states: a repeated one would look fresh.
         if self._unpublished is not None and statistics.cycles % self._hardware.cycles_per_state == 0:

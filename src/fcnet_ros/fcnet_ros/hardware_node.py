@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from rclpy.lifecycle import LifecycleNode
@@ -17,14 +17,13 @@ from rclpy.lifecycle import LifecycleNode
 from fcnet_core.errors import FcnetError
 from fcnet_ros import topics
 from fcnet_ros.hardware import HardwareInterface, HardwareLoop, HardwareParameters, StateTopics
-from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher, Rate
+from fcnet_ros.health import ERROR, OK, PERIOD, SLOW, WARN, HealthPublisher
 from fcnet_ros.local_socket import LocalTargets, socket_name
-from fcnet_ros.one_publisher import LOOK_PERIOD, follow
+from fcnet_ros.one_publisher import LOOK_PERIOD, IdentifiedMessages, follow
 from fcnet_ros.parameters import declare_parameters, read_parameters
 from fcnet_ros.program import GATE_PERIOD, SUCCESS, RecorderGate, Stop, freeze, run_program, spin, transition
-from fcnet_ros.targets import DdsTargets, JointCommand, TargetValidator, read_gains
+from fcnet_ros.targets import JointCommand, TargetValidator, read_gains, take_command
 
-T = TypeVar("T")
 UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or start it with auto_start"
 
 
@@ -69,7 +68,6 @@ class HardwareNode(LifecycleNode):
             take = self._subscribe_targets(parameters, states, configured)
             topics.publish_description(self, self._hardware.robot)
             self._gate = self._gate or RecorderGate(self, states.recorded, parameters.recorder_timeout)
-            self._state_rate = Rate()
             self.create_timer(PERIOD, self._report_health)
             self._gate_timer = self.create_timer(GATE_PERIOD, self._check_gate)
             self._loop = HardwareLoop(self._hardware, take, states.publish, self._changed.trigger, self._gate)
@@ -90,7 +88,7 @@ class HardwareNode(LifecycleNode):
         if parameters.targets_over == "dds":
             if self._hardware.has_driver:
                 follow(self, topics.JOINT_GAINS, self._take_gains, raw=True)
-            return DdsTargets(self, validator).take
+            return partial(take_command, IdentifiedMessages(self, topics.JOINT_TRAJECTORY), validator)
         local = LocalTargets(socket_name(self), validator.command)
         configured.callback(local.close)
         if self._hardware.has_driver:
@@ -125,7 +123,7 @@ class HardwareNode(LifecycleNode):
             self.get_logger().error(f"gains refused: {problem}")
         self._gains = f"refused: {problem}" if problem else "as offered on joint_gains"
 
-    def _grant(self, request: Callable[[], T]) -> T:
+    def _grant(self, request: Callable[[], Any]) -> Any:
         if self._loop is None:
             raise FcnetError(UNCONFIGURED)
         return request()
@@ -173,7 +171,7 @@ class HardwareNode(LifecycleNode):
             "io_cycles": str(statistics.cycles),
             "io_misses": str(statistics.misses),
             **statistics.milliseconds(),
-            "state_rate_hz": f"{self._state_rate.measure(loop.states):.2f}",
+            "state_rate_hz": f"{loop.states.measure()[0]:.2f}",
             "commands_refused": str(loop.refused),
             **({"gains": self._gains} if self._hardware.has_driver else {}),
             **status.values,

@@ -55,21 +55,6 @@ class HealthPublisher:
         self.publisher.publish(array)
 
 
-class Rate:
-    """Rate of an increasing count, in seconds of `clock`."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._count, self._since = 0, clock()
-
-    def measure(self, count: int) -> float:
-        """Return the rate [1/s] since the last call."""
-        now = self._clock()
-        rate = (count - self._count) / max(now - self._since, 1e-6)
-        self._count, self._since = count, now
-        return rate
-
-
 class LoopStatistics:
     """Statistics of a periodic loop, written by its thread and read by another.
 
@@ -80,11 +65,11 @@ class LoopStatistics:
         """durations: names of the durations measured in each cycle."""
         self.cycles = self.misses = 0
         self._durations = {name: LatencyRing() for name in durations}
-        self._rate, self._reported = Rate(), 0
+        self.use_clock(time.monotonic)
 
     def use_clock(self, clock: Callable[[], float]) -> None:
-        """Measure the rate of cycles in seconds of another clock."""
-        self._rate = Rate(clock)
+        """Measure the rate of cycles in seconds of this clock from now on."""
+        self._clock, self._reported = clock, (self.cycles, self.misses, clock())
 
     def add(self, name: str, duration: float) -> None:
         """Add a duration [s]."""
@@ -92,8 +77,9 @@ class LoopStatistics:
 
     def measure(self) -> tuple[float, int]:
         """Return cycles per second and misses since the last call."""
-        missed, self._reported = self.misses - self._reported, self.misses
-        return self._rate.measure(self.cycles), missed
+        (cycles, misses, since), now = self._reported, self._clock()
+        self._reported = self.cycles, self.misses, now
+        return (self.cycles - cycles) / max(now - since, 1e-6), self.misses - misses
 
     def milliseconds(self) -> dict[str, str]:
         """Return quantiles of all durations [ms] by key."""

@@ -47,7 +47,6 @@ SPIN_TIMEOUT = 0.1  # [s] within which `spin` notices a stop
 ERROR_PERIOD = 2.0  # [s] between two reports of errors
 RECORDER = "rosbag2_recorder"  # the node of `ros2 bag record`
 GATE_PERIOD = 0.05  # [s] between two checks of a recorder's subscriptions
-FOLDER = Path(__file__).parent
 TRANSPORTS = "FASTDDS_BUILTIN_TRANSPORTS"
 
 NodeT = TypeVar("NodeT", bound=Node)
@@ -123,10 +122,8 @@ def _start_ros() -> None:
     try:
         rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
     except RuntimeError as error:
-        reason = str(error).partition(", at /")[0]
-        raise ParameterError(
-            f"ROS cannot start ({reason}); correct what follows --ros-args, or `env | grep ROS`"
-        ) from error
+        found = f"ROS cannot start ({str(error).partition(', at /')[0]})"
+        raise ParameterError(f"{found}; correct what follows --ros-args, or `env | grep ROS`") from error
 
 
 @contextlib.contextmanager
@@ -251,19 +248,15 @@ class RecorderGate:
         """Look for missing subscriptions and return `is_open`; log how the waiting ended."""
         if self.is_open:
             return True
-        infos = self._node.get_subscriptions_info_by_topic
+        infos, is_late = self._node.get_subscriptions_info_by_topic, time.monotonic() > self._deadline
         self._missing = [topic for topic in self._missing if all(one.node_name != RECORDER for one in infos(topic))]
         if not self._missing:
             self._node.get_logger().info("the recorder has subscribed; starting")
-        elif time.monotonic() > self._deadline:
-            self._node.get_logger().warning(
-                f"no recorder has subscribed to {', '.join(self._missing)} within {self._timeout:g} s; starting: "
-                "a recording lacks the beginning"
-            )
-        else:
-            return False
-        self.is_open = True
-        return True
+        elif is_late:
+            found = f"no recorder has subscribed to {', '.join(self._missing)} within {self._timeout:g} s"
+            self._node.get_logger().warning(f"{found}; starting: a recording lacks the beginning")
+        self.is_open = is_late or not self._missing
+        return self.is_open
 
     def wait(self, stop: Stop) -> None:
         """Check until it is open or `stop` is set."""
@@ -288,7 +281,7 @@ def participant_profile(udp_only: bool = False) -> Iterator[None]:
             profile = "fastdds_udp_loopback.xml"
             os.environ.pop(LOCALHOST_ONLY, None)
             os.environ[DISCOVERY_RANGE] = "SUBNET"
-        os.environ[PROFILES[0]] = str(FOLDER / profile)
+        os.environ[PROFILES[0]] = str(Path(__file__).with_name(profile))
     try:
         yield
     finally:

@@ -308,14 +308,18 @@ class GroundPatch:
     step: float
     heights: Array
 
+    def points(self) -> Array:
+        """Return x, y, z of the points (rows, columns, 3) [m]."""
+        rows, columns = self.heights.shape
+        grid = np.meshgrid(self.x + self.step * np.arange(columns), self.y + self.step * np.arange(rows))
+        return np.stack([*grid, self.heights], axis=-1)
+
     def message(self, stamp: Time) -> PointCloud2:
         """Return the point cloud."""
         rows, columns = self.heights.shape
-        grid = np.meshgrid(self.x + self.step * np.arange(columns), self.y + self.step * np.arange(rows))
-        points = np.stack([*grid, self.heights], axis=-1).astype(FLOAT)
         cloud = PointCloud2(height=rows, width=columns, fields=FIELDS, point_step=POINT, row_step=POINT * columns)
         cloud.header.stamp, cloud.header.frame_id, cloud.is_dense = stamp, WORLD_FRAME, True
-        cloud.data.frombytes(points.tobytes())
+        cloud.data.frombytes(self.points().astype(FLOAT).tobytes())
         return cloud
 
     @classmethod
@@ -330,8 +334,7 @@ class GroundPatch:
             )
         points = np.frombuffer(cloud.data, FLOAT).reshape(rows, columns, len(FIELDS)).astype(np.float64)
         (x, y, _), step = points[0, 0], points[0, 1, 0] - points[0, 0, 0]
-        grid = np.meshgrid(x + step * np.arange(columns), y + step * np.arange(rows))
-        if not (step > 0.0 and np.isfinite(points).all() and np.allclose(points[..., 0], grid[0], atol=0.1 * step)
-                and np.allclose(points[..., 1], grid[1], atol=0.1 * step)):  # fmt: skip
+        patch = cls(float(x), float(y), float(step), points[..., 2])
+        if not (step > 0.0 and np.isfinite(points).all() and np.allclose(points, patch.points(), atol=0.1 * step)):
             raise MessageError("terrain is ignored: its points must be finite and lie on a grid")
-        return cls(float(x), float(y), float(step), points[..., 2])
+        return patch

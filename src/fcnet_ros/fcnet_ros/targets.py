@@ -149,18 +149,12 @@ class TargetValidator:
         return JointCommand(targets, received, source, stamp)
 
 
-class DdsTargets:
-    """Targets from the topic, of any publisher; the middleware keeps the newest message."""
-
-    def __init__(self, node: Node, validator: TargetValidator) -> None:
-        self._messages, self._validator = IdentifiedMessages(node, JOINT_TRAJECTORY), validator
-
-    def take(self) -> JointCommand | None:
-        """Return the newest command, None if there is none. Raises RefusedCommandError."""
-        if (message := self._messages.take()) is None:
-            return None
-        content, arrived, gid = message
-        return self._validator.command(content, arrived, self._messages.publisher(gid))
+def take_command(messages: IdentifiedMessages, validator: TargetValidator) -> JointCommand | None:
+    """Return the newest command on a topic, of any publisher, None if there is none. Raises RefusedCommandError."""
+    if (message := messages.take()) is None:
+        return None
+    content, arrived, gid = message
+    return validator.command(content, arrived, messages.publisher(gid))
 
 
 GainsByJoint = Annotated[dict[str, Annotated[float, Meta(ge=0.0, le=1e4)]], Meta(max_length=MAX_NAMES)]

@@ -4,6 +4,7 @@ import math
 import os
 import socket
 import time
+from functools import partial
 from unittest import mock
 
 import numpy as np
@@ -20,12 +21,12 @@ from fcnet_ros.local_socket import LocalSender, LocalTargets, is_trusted, socket
 from fcnet_ros.one_publisher import MAX_PUBLISHERS, IdentifiedMessages, gid_of, is_own
 from fcnet_ros.targets import (
     MAX_SOURCES,
-    DdsTargets,
     TargetPublisher,
     TargetValidator,
     gains_text,
     joint_targets,
     read_gains,
+    take_command,
 )
 from fcnet_ros.topics import JOINT_TRAJECTORY
 
@@ -103,29 +104,30 @@ def test_a_clock_that_is_set_back_locks_nobody_out_and_the_number_of_sources_is_
     follow("one more")
 
 
-def until_command(source):
+def until_command(take):
     taken = []
-    wait_until(lambda: taken.append(source.take()) or taken[-1], "a command")
+    wait_until(lambda: taken.append(take()) or taken[-1], "a command")
     return taken[-1]
 
 
 def test_targets_by_dds_are_those_of_a_named_publisher_and_too_large_ones_are_refused(node, validator):
-    source, publisher = DdsTargets(node, validator), TargetPublisher(node, JOINTS)
+    take = partial(take_command, IdentifiedMessages(node, JOINT_TRAJECTORY), validator)
+    publisher = TargetPublisher(node, JOINTS)
     wait_until(lambda: publisher.publishers[0].get_subscription_count(), "a subscriber")
     publisher.publish(POSE)
-    command = until_command(source)
+    command = until_command(take)
     np.testing.assert_array_equal(command.targets, POSE)
     assert command.source.startswith("/dog/commander ")
     assert is_own(command.source, publisher.identity)
     assert publisher.identity == gid_of(publisher.publishers[0])
     assert not is_own(command.source, TargetPublisher(node, JOINTS).identity)
     assert is_own(command.source, b"")  # not known
-    assert source.take() is None
+    assert take() is None
     publisher.publishers[0].publish(message(time.time_ns()) + bytes(1_000_000))
     with pytest.raises(RefusedCommandError, match="bytes"):
-        until_command(source)
+        until_command(take)
     publisher.publish(None)
-    assert until_command(source).targets is None
+    assert until_command(take).targets is None
 
 
 @pytest.fixture
@@ -143,7 +145,7 @@ def test_targets_and_gains_come_by_the_local_socket(node, local):
     publisher = TargetPublisher(node, JOINTS, local=sender)
     publisher.publish(POSE)
     publisher.publish(None)
-    command = until_command(local)
+    command = until_command(local.take)
     assert command.targets is None  # the newest one
     assert is_own(command.source, publisher.identity)
     assert f"process {os.getpid()} " in command.source
@@ -173,9 +175,9 @@ def test_targets_of_one_connection_take_nothing_from_another_one(node, local):
     publishers = [TargetPublisher(node, JOINTS, local=sender) for sender in senders[:2]]
     for publisher in publishers:
         publisher.publish(POSE)
-        until_command(local)
+        until_command(local.take)
     senders[2].send(message(time.time_ns()))
-    until_command(local)
+    until_command(local.take)
     for publisher in publishers:
         publisher.publish(POSE)
     senders[2].send(message(1))  # refused: of 1970
