@@ -28,7 +28,7 @@ UNCONFIGURED = "the bridge is not configured and moves nothing; configure it, or
 
 
 class HardwareNode(LifecycleNode):
-    """The node of one robot. `ended`: it cannot or need not go on; `failed`: because of an error."""
+    """The node of one robot. failed: an error has ended its loop."""
 
     def __init__(self, name: str, hardware: HardwareInterface) -> None:
         super().__init__(name)
@@ -38,8 +38,7 @@ class HardwareNode(LifecycleNode):
         self._hardware = hardware
         self._gate: RecorderGate | None = None
         self._configured = ExitStack()  # undone in reverse order by leave_robot
-        self._gains = "of the robot file"
-        self._refused = 0
+        self._gains, self._refused = "of the robot file", 0
         self._health = HealthPublisher(self, hardware.part)
         reports = topics.ROBOT_FAULT, topics.TARGET_REFUSAL, topics.TARGET_OWNER
         self._fault, self._refusal, self._owner = (topics.LatchedText(self, report) for report in reports)
@@ -47,11 +46,6 @@ class HardwareNode(LifecycleNode):
         requests = {name: partial(self._grant, request) for name, request in hardware.requests().items()}
         stop = partial(self._grant, hardware.emergency_stop) if hardware.has_driver else None
         topics.create_request_services(self, requests, stop)
-
-    @property
-    def ended(self) -> bool:
-        """Whether the node has failed or the user has closed the robot's window."""
-        return self.failed or self._hardware.closed_by_user
 
     def leave_robot(self) -> None:
         """Damp the robot, end the loop and close the connection, if configured."""
@@ -194,7 +188,7 @@ def _run(node: HardwareNode, stop: Stop) -> int:
         starts = node.get_parameter("auto_start").value
         if starts and not (node.trigger_configure() == SUCCESS and node.trigger_activate() == SUCCESS):
             return 1
-        spin(node, stop, lambda: node.ended)
+        spin(node, stop, lambda: node.failed or node._hardware.closed_by_user)
     finally:
         node.leave_robot()
     return 1 if node.failed else 0

@@ -77,9 +77,9 @@ class LoopStatistics:
 
     def measure(self) -> tuple[float, int]:
         """Return cycles per second and misses since the last call."""
-        (cycles, misses, since), now = self._reported, self._clock()
-        self._reported = self.cycles, self.misses, now
-        return (self.cycles - cycles) / max(now - since, 1e-6), self.misses - misses
+        before, self._reported = self._reported, (self.cycles, self.misses, self._clock())
+        cycles, misses, duration = (now - then for now, then in zip(self._reported, before, strict=True))
+        return cycles / max(duration, 1e-6), int(misses)
 
     def milliseconds(self) -> dict[str, str]:
         """Return quantiles of all durations [ms] by key."""
