@@ -103,7 +103,7 @@ class ModeClient:
             names = [bridge, controller] if bridge and takes_part else [controller]
             self._services[request] = [node.create_client(kind, f"{name}/{request.value}") for name in names]
         self._unconfirmed: dict[Client, float] = {}  # end of the repetition of the stop [s]
-        self._refusals: dict[Client, str] = {}
+        self._reported: set[tuple[Client, str]] = set()  # responses to the stop
         self._stop_timer = steady_timer(node, REPEAT_PERIOD, self._repeat_stops)
         self._next: Sequence[Client] = ()  # services to call after the bridge has accepted
         self._next_timer = steady_timer(node, BRIDGE_DELAY, self._call_next)
@@ -119,7 +119,7 @@ class ModeClient:
             if not service.service_is_ready():
                 self._report(f"the service {service.srv_name} is missing; the stop is repeated for {STOP_TIMEOUT:g} s")
             self._unconfirmed[service] = time.monotonic() + STOP_TIMEOUT
-        self._refusals.clear()
+        self._reported.clear()
         self._stop_timer.reset()
         self._repeat_stops()
 
@@ -155,8 +155,7 @@ class ModeClient:
 
     def _take_stop(self, service: Client, response: SetBool.Response) -> None:
         if response.success:
-            if self._unconfirmed.pop(service, None) is not None:
-                self._report(response.message)
-        elif self._refusals.get(service) != response.message:
-            self._refusals[service] = response.message
+            self._unconfirmed.pop(service, None)
+        if (service, response.message) not in self._reported:
+            self._reported.add((service, response.message))
             self._report(response.message)

@@ -46,11 +46,10 @@ class Command:
 
 @dataclass(frozen=True)
 class Controls:
-    """The state of a joystick: axes -1..1, names of pressed buttons, and the problem of an invalid message."""
+    """The state of a joystick: axes -1..1, and names of pressed buttons."""
 
     axes: dict[str, float]
     pressed: frozenset[str] = frozenset()
-    problem: str = ""
 
     def value(self, axis: str) -> float:
         """Return the value of an axis; a minus before its name inverts it."""
@@ -83,7 +82,7 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         return len(axes) == len(self.axes) and len(buttons) - len(self.buttons) in self.more_buttons
 
     def read(self, axes: Sequence[float], buttons: Sequence[int]) -> Controls:
-        """Read one message. Invalid axes and buttons count as centred and not pressed; `problem` gives the reason."""
+        """Read one message. Invalid axes and buttons count as centred and not pressed."""
         values = {
             axis.lstrip("-"): _sign(axis) * min(max(value, -1.0), 1.0)
             for axis, value in zip(self.axes, axes)  # noqa: B905 - a short message does not fit
@@ -91,10 +90,7 @@ class JoyLayout(Struct, frozen=True, forbid_unknown_fields=True):
         }
         pressed = {name for name, value in zip(self.buttons, buttons) if value and name != "unused"}  # noqa: B905
         pressed |= {name for name, axis in self.pressed.items() if Controls(values).value(axis) > PRESSED}
-        problem = ""
-        if odd := [value for value in axes if not abs(value) <= LARGEST]:
-            problem = f"an axis of the joystick is {odd[0]:g}, not within -1 to 1; see `ros2 topic echo /joy`"
-        return Controls(values, frozenset(pressed), problem)
+        return Controls(values, frozenset(pressed))
 
 
 class Joystick(Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,9 +191,7 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
         check_sources(self.sources)
         used, meanings = _unsigned(self.joystick.velocity.values()), self.joystick.meanings
         # A device without a D-pad changes no pose.
-        needed = frozenset(used).union(
-            *(chord for name, chord in meanings if not name.startswith(("lower ", "raise ")))
-        )
+        needed = {*used}.union(*(chord for name, chord in meanings if not name.startswith(("lower ", "raise "))))
         if lacking := {"unitree", DEFAULT_LAYOUT} - self.layouts.keys():
             raise ValueError(f"layouts lacks {min(lacking)}")
         for name, layout in self.layouts.items():
@@ -206,8 +200,10 @@ class RemoteControl(Struct, frozen=True, forbid_unknown_fields=True):
         repeated([layout.frame_id for layout in self.layouts.values() if layout.frame_id], "layouts have the frame_id")
 
     def reason_to_doubt(self, name: str, axes: Sequence[float], buttons: Sequence[int]) -> str:
-        """Return why a message is not of the device of the layout called `name`, with a remedy, or ""."""
+        """Return why a message is invalid or not of the device of the layout called `name`, with a remedy, or ""."""
         layout = self.layouts[name]
+        if odd := [value for value in axes if not abs(value) <= LARGEST]:
+            return f"an axis of the joystick is {odd[0]:g}, not within -1 to 1; see `ros2 topic echo /joy`"
         if layout.fits(axes, buttons):
             return ""
         others = [other for other, each in self.layouts.items() if each.fits(axes, buttons) and not each.frame_id]

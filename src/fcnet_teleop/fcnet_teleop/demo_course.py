@@ -71,12 +71,21 @@ class DemoCourse(Node):
         ODOM.subscribe(self, lambda now: self._score.update(now, self._now(), self._section, self._in_section))
         DIAGNOSTICS.subscribe(self, self._update_health)
 
-    def drive(self, stop: Stop) -> str:
-        """Stand up, walk the course, print the table and return the result in words.
-
-        Raises DemoFailedError, or KeyboardInterrupt after `stop`.
-        """
+    def run(self, stop: Stop) -> int:
+        """Drive until the end of the course or `stop`, and print the result; return the exit code."""
         self._stop = stop
+        try:
+            print(f"Passed: {self._drive()}.", flush=True)
+            return 0
+        except DemoFailedError as failure:
+            print(f"Failed: {failure}.", flush=True)
+            return 1
+        except KeyboardInterrupt:
+            print("Stopped before the end of the course.", flush=True)
+            return 130
+
+    def _drive(self) -> str:
+        """Stand up, walk the course, print the table and return the result in words."""
         self._request_walking(STARTING, START_TIMEOUT, "" if self._mode else "waiting for a robot")
         start = self._now()
         try:
@@ -131,9 +140,8 @@ class DemoCourse(Node):
             if self._score.falls:
                 raise DemoFailedError(f"the robot fell in section '{self._section.name}'")
             if self._mode != Mode.WALKING:
-                raise DemoFailedError(
-                    f"the controller went to {self._mode} in section '{self._section.name}' {self._fault()}".strip()
-                )
+                place = f"in section '{self._section.name}'"
+                raise DemoFailedError(f"the controller went to {self._mode} {place} {self._fault()}".strip())
         return start
 
     def _topple(self) -> None:
@@ -151,11 +159,10 @@ class DemoCourse(Node):
         raise DemoFailedError(f"{len(PUSHES)} pushes of up to {max(PUSHES):g} m/s did not topple the robot")
 
     def _call(self, service: Client, request: Any) -> None:
-        deadline = time.monotonic() + RESPONSE_TIMEOUT
-        while not service.service_is_ready() and time.monotonic() < deadline:
-            self._spin(0.05)
-        response = service.call_async(request)
-        while not response.done():
+        deadline, response = time.monotonic() + RESPONSE_TIMEOUT, None
+        while response is None or not response.done():
+            if response is None and service.service_is_ready():
+                response = service.call_async(request)
             self._spin(0.01)
             if time.monotonic() > deadline:
                 raise DemoFailedError(f"{service.srv_name} does not respond; is the robot a simulated one?")
@@ -205,19 +212,7 @@ class DemoCourse(Node):
 
 def main() -> int:
     """Drive the course; return the exit code, 0 only if the robot finished it without a fall."""
-    return run_program("demo_course", DemoCourse, _run)
-
-
-def _run(node: DemoCourse, stop: Stop) -> int:
-    try:
-        print(f"Passed: {node.drive(stop)}.", flush=True)
-        return 0
-    except DemoFailedError as failure:
-        print(f"Failed: {failure}.", flush=True)
-        return 1
-    except KeyboardInterrupt:
-        print("Stopped before the end of the course.", flush=True)
-        return 130
+    return run_program("demo_course", DemoCourse, DemoCourse.run)
 
 
 if __name__ == "__main__":

@@ -26,9 +26,7 @@ class JoyParameters(TeleopParameters):
     """Parameters of teleop_joy."""
 
     layout: str = parameter(DEFAULT_LAYOUT, "layout of joysticks with a frame_id that is not in the remote file")
-    joy_timeout: float = parameter(
-        0.5, "age of the newest message [s] after which a joystick counts as released", (0.05, 5.0)
-    )
+    joy_timeout: float = parameter(0.5, "age of the newest message [s] at which a joystick is released", (0.05, 5.0))
     check: bool = parameter(False, "command nothing; log name and function of every button and axis that is moved")
 
 
@@ -36,9 +34,7 @@ class JoyParameters(TeleopParameters):
 class MonitorParameters(TeleopParameters):
     """Parameters of the monitor."""
 
-    host: str = parameter(
-        "127.0.0.1", "address to listen at; beyond this computer, such as 0.0.0.0, pages need a token"
-    )
+    host: str = parameter("127.0.0.1", "address to listen at; beyond this computer (0.0.0.0), pages need a token")
     port: int = parameter(8088, "TCP port to listen at; 0 for a free one", (0, 65535))
     frame_rate: float = parameter(30.0, "rate of snapshots [Hz]", (1.0, 60.0))
     watch_only: bool = parameter(False, "page without controls, for playback of a recording")

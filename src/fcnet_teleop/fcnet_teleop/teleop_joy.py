@@ -24,61 +24,48 @@ from fcnet_ros.parameters import declare_fixed_parameters
 from fcnet_ros.program import Stop, run_program, spin
 from fcnet_ros.topics import JOY, WARNING_PERIOD, steady_timer
 from fcnet_teleop.commands import CommandPublisher, ModeClient
-from fcnet_teleop.controls import (
-    POSE,
-    VELOCITY,
-    Command,
-    Controls,
-    JoyLayout,
-    Joystick,
-    RemoteControl,
-    load_remote_control,
-)
+from fcnet_teleop.controls import POSE, VELOCITY, Command, Controls, RemoteControl, load_remote_control
 from fcnet_teleop.parameters import JoyParameters
 
 SOURCE = "joystick"
 NO_STAMP = Stamp()
 Key = tuple[str, Hashable]  # of a joystick: frame_id and identity of the publisher
 POLL_PERIOD = 0.01  # [s] between checks of joy_timeout and of new messages
-MAX_JOYSTICKS = 16  # the one that has been silent for longest is forgotten
 MAX_STEP = 0.1  # [s] maximum time step of a pose change by a held button
 
 
 @dataclass(frozen=True)
 class JoyCommand(Command):
-    """The command of one message. driving: the deadman button is held. problem: why the message is invalid, or "".
-    is_news: whether that was not said for this joystick within WARNING_PERIOD.
-    """
+    """The command of one message. driving: the deadman button is held. problem: why the message is invalid, or ""."""
 
     requests: tuple[Request, ...] = ()
     driving: bool = False
     problem: str = ""
-    is_news: bool = False
 
 
 class JoyReader:
     """Reads the messages of one joystick; keeps its state, so that a press counts once and a release stops once.
 
-    silence: time [s] without a message. is_released: whether it was released after the last message. problem: of the
-    last message. The deadman button counts from its first press: a joystick that connects, or is sound again, with the
-    button held drives nothing.
+    layout: the name of its layout. silence: time [s] without a message. problem: of the last message. The deadman
+    button counts from its first press: a joystick that connects, or is sound again, with it held drives nothing.
     """
 
-    def __init__(self, joystick: Joystick, layout: JoyLayout, ranges: dict[str, CommandRange]) -> None:
-        self.silence, self.is_released, self.problem = 0.0, False, ""
-        self._joystick, self._layout, self._ranges = joystick, layout, ranges
+    def __init__(self, remote: RemoteControl, layout: str, ranges: dict[str, CommandRange]) -> None:
+        self.silence, self.problem = 0.0, ""
+        self._remote, self._layout, self._ranges = remote, layout, ranges
+        self._joystick = remote.joystick
         self._pose = dict.fromkeys(POSE, 0.0)
-        self._time, self._warned, self._driving, self._may_drive = NEVER, NEVER, False, False
+        self._time, self._driving, self._may_drive = NEVER, False, False
         self._stops: frozenset[frozenset[str]] = frozenset()
         self._held: frozenset[str] | None = None  # functions; None: unknown, so no button counts as just pressed
 
-    def take(self, axes: Sequence[float], buttons: Sequence[int], now: float, problem: str = "") -> JoyCommand:
-        """Read the message received at time `now` [s]. problem: why it does not show the current state.
+    def take(self, axes: Sequence[float], buttons: Sequence[int], now: float, doubt: str = "") -> JoyCommand:
+        """Read the message received at time `now` [s]. doubt: why it does not show the current state.
 
         An invalid message counts as released, except for an emergency stop in it.
         """
-        controls = self._layout.read(axes, buttons)
-        problem = problem or controls.problem
+        controls = self._remote.layouts[self._layout].read(axes, buttons)
+        problem = self._remote.reason_to_doubt(self._layout, axes, buttons) or doubt
         stops = frozenset(chord for chord in self._joystick.emergency_stop if chord <= controls.pressed)
         pressed_stop = (Request.EMERGENCY_STOP,) if stops - self._stops else ()
         if problem or stops:
@@ -86,9 +73,7 @@ class JoyReader:
         else:
             command = self._command(controls, now)
         self._stops, self._time = stops, now
-        self.silence, self.is_released, self.problem = 0.0, False, command.problem
-        if command.problem and now - self._warned > WARNING_PERIOD:
-            self._warned, command = now, replace(command, is_news=True)
+        self.silence, self.problem = 0.0, command.problem
         return command
 
     def release(self) -> JoyCommand:
@@ -96,7 +81,6 @@ class JoyReader:
         command = JoyCommand(velocity=self._last_velocity())
         self._driving = self._may_drive = False
         self._held, self._stops = None, frozenset()
-        self.is_released = True
         return command
 
     def _command(self, controls: Controls, now: float) -> JoyCommand:
@@ -164,26 +148,18 @@ class Joysticks:
         """Return the name of the layout of messages with this frame_id."""
         return self._by_frame.get(frame_id, self._other)
 
-    def take(
-        self, key: Key, axes: Sequence[float], buttons: Sequence[int], now: float, problem: str = ""
-    ) -> JoyCommand:
+    def take(self, key: Key, axes: Sequence[float], buttons: Sequence[int], now: float, doubt: str = "") -> JoyCommand:
         """Read a message received at time `now` [s]; only the driver's command has a velocity or a pose."""
-        name = self.layout(key[0])
         if key not in self._readers:
-            if len(self._readers) >= MAX_JOYSTICKS:
-                del self._readers[
-                    max(self._readers.keys() - {self._driver}, key=lambda each: self._readers[each].silence)
-                ]
-            self._readers[key] = JoyReader(self._remote.joystick, self._remote.layouts[name], self._ranges)
-        problem = self._remote.reason_to_doubt(name, axes, buttons) or problem
-        return self._of_driver(key, self._readers[key].take(axes, buttons, now, problem))
+            self._readers[key] = JoyReader(self._remote, self.layout(key[0]), self._ranges)
+        return self._of_driver(key, self._readers[key].take(axes, buttons, now, doubt))
 
     def release_silent(self, elapsed: float) -> list[tuple[str, JoyCommand]]:
         """Release joysticks that exceed the timeout after `elapsed` [s] more; return their frame_ids and commands."""
         released = []
         for key, reader in self._readers.items():
-            reader.silence += elapsed
-            if reader.silence > self._timeout and not reader.is_released:
+            before, reader.silence = reader.silence, reader.silence + elapsed
+            if before <= self._timeout < reader.silence:
                 released.append((key[0], self._of_driver(key, reader.release())))
         return released
 
@@ -228,10 +204,12 @@ class TeleopJoy(Node):
         self._health = HealthPublisher(self)
         steady_timer(self, PERIOD, self._report)
 
-    def release(self) -> None:
-        """Release all joysticks: a driven robot gets zero velocity."""
+    def run(self, stop: Stop) -> int:
+        """Receive messages until `stop` is set, then release all joysticks: a driven robot gets zero velocity."""
+        spin(self, stop)
         if any(command.velocity is not None for _, command in self._joysticks.release_silent(float("inf"))):
             self._commands.stop()
+        return 0
 
     def _receive(self) -> None:
         self._release_silent()
@@ -257,11 +235,11 @@ class TeleopJoy(Node):
             if problem := self._remote.reason_to_doubt(layout, axes, buttons):
                 self._warn(problem)
             return
-        problem = self._reason_to_doubt(message)
-        command = self._joysticks.take((frame_id, sender), axes, buttons, time.monotonic(), problem)
+        doubt = self._reason_to_doubt(message)
+        command = self._joysticks.take((frame_id, sender), axes, buttons, time.monotonic(), doubt)
         self._publish(command)
-        if command.is_news:
-            self.get_logger().warning(f"{command.problem}; it counts as released (frame_id {frame_id!r})")
+        if command.problem:
+            self._warn(f"{command.problem}; it counts as released (frame_id {frame_id!r})")
 
     def _warn(self, text: str) -> None:
         self.get_logger().warning(text, throttle_duration_sec=WARNING_PERIOD)
@@ -311,13 +289,7 @@ class TeleopJoy(Node):
 
 def main() -> int:
     """Run the teleoperation until a signal; return the exit code, 2 for a wrong parameter or remote file."""
-    return run_program("teleop_joy", TeleopJoy, _run)
-
-
-def _run(node: TeleopJoy, stop: Stop) -> int:
-    spin(node, stop)
-    node.release()
-    return 0
+    return run_program("teleop_joy", TeleopJoy, TeleopJoy.run)
 
 
 if __name__ == "__main__":

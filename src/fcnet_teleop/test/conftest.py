@@ -45,9 +45,8 @@ class Services:
     """Services of nodes that do nothing. requests: names of those that were called; refused: names to refuse."""
 
     def __init__(self, client):
-        self.requests, self.refused = [], []
+        self.requests, self.refused, self._services = [], [], []
         self._node = client.node
-        self._services = []
 
     def add(self, *names):
         for name in names:
@@ -75,15 +74,11 @@ class Services:
             self._node.destroy_service(service)
 
 
-@pytest.fixture(scope="module")
-def module_services(client):
+def run_services(client):
     services = Services(client)
     yield services
     services.close()
 
 
-@pytest.fixture
-def services(client):
-    services = Services(client)
-    yield services
-    services.close()
+services = pytest.fixture(run_services)
+module_services = pytest.fixture(scope="module")(run_services)

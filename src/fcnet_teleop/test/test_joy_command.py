@@ -17,8 +17,7 @@ class Remote:
     """Unitree's remote in a person's hands."""
 
     def __init__(self, ranges):
-        remote = load_remote_control()
-        self.reader = JoyReader(remote.joystick, remote.layouts["unitree"], ranges)
+        self.reader = JoyReader(load_remote_control(), "unitree", ranges)
         self.now = 10.0
         self.hold()  # a joystick that connects with the deadman button held drives nothing
 
@@ -66,10 +65,10 @@ def test_the_larger_chord_counts_also_while_its_buttons_are_let_go_one_by_one(re
     assert pose["pitch"] < 0.0
 
 
-@pytest.mark.parametrize(
-    ("button", "request_"),
-    [("A", Request.STAND_UP), ("Y", Request.WALK), ("X", Request.LIE_DOWN), ("start", Request.RESET)],
-)
+REQUESTS = {"A": Request.STAND_UP, "Y": Request.WALK, "X": Request.LIE_DOWN, "start": Request.RESET}
+
+
+@pytest.mark.parametrize(("button", "request_"), REQUESTS.items())
 def test_a_request_needs_the_deadman_too_and_counts_once(remote, button, request_):
     remote.reader.release()
     assert remote.hold("L1", button).requests == ()  # held from the beginning
@@ -97,21 +96,14 @@ def test_the_emergency_stop_needs_no_other_button_and_counts_even_in_the_first_m
     assert remote.hold(*held, "B", ly=1.0).velocity is None
 
 
-@pytest.mark.parametrize(
-    ("axes", "buttons"), [([0.0, 32767.0, 0.0, 0.0, 0.0], [0, 1] + [0] * 14), ([math.nan] * 5, [0, 1] + [0] * 14)]
-)
-def test_a_message_that_cannot_be_right_is_reported_and_counts_as_released_but_for_an_emergency_stop(
-    remote, axes, buttons
-):
+@pytest.mark.parametrize("value", [32767.0, math.nan])
+def test_a_message_that_cannot_be_right_is_reported_and_counts_as_released_but_for_an_emergency_stop(remote, value):
     remote.hold("L1", ly=1.0)
-    command = remote.reader.take(axes, buttons, remote.now)
-    assert command.problem
-    assert command.velocity == STANDSTILL
-    assert command.requests == ()
-    assert remote.reader.take(axes, buttons, remote.now).velocity is None
-    stop = remote.reader.take([math.nan], [name == "B" for name in BUTTONS], remote.now)
-    assert stop.requests == (Request.EMERGENCY_STOP,)
-    assert stop.problem
+    command = remote.hold("L1", ly=value)
+    assert (command.requests, command.velocity, bool(command.problem)) == ((), STANDSTILL, True)
+    assert remote.hold("L1", ly=value).velocity is None
+    stop = remote.hold("B", ly=value)
+    assert (stop.requests, bool(stop.problem)) == ((Request.EMERGENCY_STOP,), True)
 
 
 def test_a_silent_joystick_stops_the_robot_once_and_a_button_still_held_afterwards_requests_nothing(remote):
@@ -138,12 +130,10 @@ def test_the_cross_changes_the_pose_while_held_with_the_deadman_and_stops_at_the
     assert remote.hold("L1", "right").pose["roll"] > 0.0
 
 
-@pytest.mark.parametrize("way", ["select", "start"])
-def test_the_pose_can_be_taken_back(remote, way):
+@pytest.mark.parametrize(("button", "pose"), [("select", {"height": 0.0, "roll": 0.0, "pitch": 0.0}), ("start", None)])
+def test_the_pose_can_be_taken_back(remote, button, pose):
     remote.hold("L1", "down")
-    command = remote.hold("L1", way)
-    if way == "select":
-        assert command.pose == {"height": 0.0, "roll": 0.0, "pitch": 0.0}
+    assert remote.hold("L1", button).pose == pose
     assert remote.hold("L1", "right").pose["height"] == 0.0
 
 
@@ -187,9 +177,6 @@ def test_pads_of_two_drivers_with_one_frame_id_are_told_apart(pair):
         assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
         assert pair.pad(sender="two").velocity is None  # untouched
     assert pair.pad("B", sender="two").requests == (Request.EMERGENCY_STOP,)
-    for number in range(100):
-        pair.pad(sender=number)
-    assert pair.pad("L1", ly=1.0).velocity["vx"] > 0.5
 
 
 def test_a_joystick_that_falls_silent_is_released_once_until_it_publishes_again_and_the_other_may_drive(pair):
@@ -216,7 +203,6 @@ def test_a_message_with_other_numbers_than_the_layouts_commands_nothing_but_a_st
     other = pair.pad("L1", "A", ly=1.0, more=more, axes=axes)  # in the middle of a drive
     assert (other.velocity, other.pose, other.requests) == (STANDSTILL, None, ())
     found = f"{axes} axes and {8 + more} buttons"
-    assert other.is_news
     for sentence in (other.problem, pair.joysticks.status()[0]):
         assert found in sentence and "layout xbox has 8 axes and 11 or 12 buttons" in sentence
     assert ("layout:=ps," in other.problem) == ((more, axes) == (5, 8))

@@ -65,9 +65,7 @@ own = pytest.mark.parametrize("browser", ["own"], indirect=True)
 
 @pytest.fixture(scope="module")
 def address(start):
-    program = start("fcnet_teleop.monitor.node", port=0)
-    wait_until(lambda: "in a browser" in program.output, "the address")
-    return re.search(r"http://\S+", program.output)[0]
+    return start("fcnet_teleop.monitor.node", port=0).until_printed(r"(http://\S+) in a browser")[1]
 
 
 @pytest.fixture(autouse=True)
@@ -186,9 +184,8 @@ def test_the_page_says_why_it_no_longer_drives(browser, velocities):
     browser.release()
     drive(browser, velocities)
     browser.configure("Network.enable")
-    browser.configure(
-        "Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0
-    )
+    conditions = dict.fromkeys(("latency", "downloadThroughput", "uploadThroughput"), 0)
+    browser.configure("Network.emulateNetworkConditions", offline=True, **conditions)
     wait_until(lambda: "lost contact" in browser.text("#message"), "the reason")
     wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
     browser.click("[data-request=stand_up]")
@@ -205,7 +202,6 @@ def test_a_person_takes_over_from_a_planner_and_gives_way_to_a_joystick(browser,
     wait_until(lambda: joystick.publish(Twist()) or "joystick drives it" in browser.text("#message"), "the reason")
     wait_until(lambda: velocities[-1] == 0.0, "a velocity of zero")
     planner.join()
-    client.node.destroy_publisher(joystick)
 
 
 # What is left over [px] below the view and to its right, between picture and place, and beyond the window.

@@ -4,7 +4,7 @@ import http.client
 import json
 import socket
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 
 import pytest
 from ros_harness import wait_until
@@ -35,19 +35,17 @@ class Served:
 
     def send(self, method, path, body=None, **headers):
         """Status, headers and body of the response."""
-        connection = http.client.HTTPConnection(self.host, timeout=10)
         named = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection.request(method, path, body, named)
-        response = connection.getresponse()
-        result = response.status, dict(response.getheaders()), response.read()
-        connection.close()
-        return result
+        with closing(http.client.HTTPConnection(self.host, timeout=10)) as connection:
+            connection.request(method, path, body, named)
+            response = connection.getresponse()
+            return response.status, dict(response.getheaders()), response.read()
 
-    def raw(self, request):
-        """The first line of what comes back for these very bytes."""
-        with socket.create_connection(("127.0.0.1", self.server.port), timeout=10) as connection:
-            connection.sendall(request)
-            return connection.recv(4096).partition(b"\r\n")[0]
+    def connect(self, content):
+        """A connection on which these bytes have been sent."""
+        connection = socket.create_connection(("127.0.0.1", self.server.port), timeout=10)
+        connection.sendall(content)
+        return connection
 
     def watch(self):
         connection = http.client.HTTPConnection(self.host, timeout=10)
@@ -75,25 +73,21 @@ def event(stream):
 
 
 def test_the_page_and_everything_it_names_is_served_from_here(served):
-    status, headers, page = served.send("GET", "/")
-    assert status == 200
-    assert "default-src 'self'" in headers["Content-Security-Policy"]
-    assert headers["X-Frame-Options"] == "DENY"
-    for name in ("page.js", "driver.js", "scene.js", "robot.js", "canvas.js", "chart.js", "page.css", "icon.svg"):
-        status, _, content = served.send("GET", f"/{name}")
+    scripts = ("page.js", "driver.js", "scene.js", "robot.js", "canvas.js", "chart.js")
+    for name in ("", *scripts, "page.css", "icon.svg"):
+        status, headers, content = served.send("GET", f"/{name}")
         assert status == 200
+        assert "default-src 'self'" in headers["Content-Security-Policy"]
+        assert headers["X-Frame-Options"] == "DENY"
         assert b"http://" not in content.replace(b"http://www.w3.org/2000/svg", b"")
         assert b"https://" not in content
-    assert b"https://" not in page
     assert json.loads(served.send("GET", "/facts.json")[2]) == {"robot": "aliengo"}
 
 
 def test_an_emergency_stop_needs_neither_page_nor_script(served):
-    status, _, page = served.send("GET", "/stop")
-    assert status == 200
-    assert b'method="post" action="/stop"' in page
-    assert b"<script" not in page
-    assert b'method="post" action="/stop"' in served.send("GET", "/")[2]
+    for path in ("/", "/stop"):
+        assert b'method="post" action="/stop"' in served.send("GET", path)[2]
+    assert b"<script" not in served.send("GET", "/stop")[2]
     assert served.requests == []
     form = {"Content_Type": "application/x-www-form-urlencoded", "Origin": f"http://{served.host}"}
     status, _, page = served.send("POST", "/stop", b"", **form)
@@ -117,23 +111,16 @@ def test_requests_and_commands_arrive_and_a_refusal_says_why(served):
 
 def test_a_stop_arrives_although_its_sender_does_not_wait_for_the_response(served):
     for count in range(1, 21):
-        with socket.create_connection(("127.0.0.1", served.server.port), timeout=10) as connection:
-            connection.sendall(f"POST /stop HTTP/1.1\r\nHost: {served.host}\r\nContent-Length: 0\r\n\r\n".encode())
+        served.connect(f"POST /stop HTTP/1.1\r\nHost: {served.host}\r\nContent-Length: 0\r\n\r\n".encode()).close()
         wait_until(lambda count=count: len(served.requests) == count, "the stop")
 
 
 @pytest.mark.parametrize(
     "headers",
     [
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Origin": "http://127.0.0.1:1"},
-        {"Sec_Fetch_Site": "cross-site"},
-        {"Sec_Fetch_Site": "same-site"},
-        {"Host": "evil.example"},
-        {"Host": "127.0.0.1.evil.example:8088"},
-        {"Host": ""},
-        {"Host": "[::1"},
+        *({"Origin": origin} for origin in ("http://evil.example", "null", "http://127.0.0.1:1")),
+        *({"Sec_Fetch_Site": site} for site in ("cross-site", "same-site")),
+        *({"Host": host} for host in ("evil.example", "127.0.0.1.evil.example:8088", "", "[::1")),
     ],
 )
 @pytest.mark.parametrize(
@@ -180,7 +167,8 @@ def test_what_is_no_command_and_no_request_is_refused_with_a_message_and_a_stop_
     ],
 )
 def test_nonsense_is_refused_and_the_server_goes_on(served, request_line, caplog):
-    assert served.raw(request_line).split()[1].startswith(b"4")
+    with served.connect(request_line) as connection:
+        assert connection.recv(4096).split()[1].startswith(b"4")
     assert caplog.records == []
     assert served.send("GET", "/")[0] == 200
     assert served.requests == served.commands == []
@@ -221,13 +209,9 @@ def test_a_stop_gets_through_any_number_of_half_open_connections_and_pages_stay_
     page = served.watch()
     event(page)
     with ExitStack() as opened:
-        connections = []
-        for _ in range(MAX_CONNECTIONS + 80):
-            address = ("127.0.0.1", served.server.port)
-            connections.append(opened.enter_context(socket.create_connection(address, timeout=10)))
-            connections[-1].sendall(opening)
+        oldest, *_ = [opened.enter_context(served.connect(opening)) for _ in range(MAX_CONNECTIONS + 80)]
         with suppress(ConnectionResetError):
-            assert connections[0].recv(1) == b""
+            assert oldest.recv(1) == b""
         assert served.send("POST", "/stop")[0] == 200
         served.server.publish("snapshot", {"t": 1})
         assert event(page) == ("snapshot", {"t": 1})
@@ -258,17 +242,11 @@ def test_without_controls_everything_that_moves_a_robot_is_refused_and_the_page_
     server.close()
 
 
+UNAUTHORIZED = [{"Authorization": shown} for shown in ("Bearer another", "Bearer \xe4", TOKEN[:-1])]
+
+
 @with_token
-@pytest.mark.parametrize(
-    "shown",
-    [
-        {},
-        {"Authorization": "Bearer another"},
-        {"Authorization": "Bearer \xe4"},
-        {"Authorization": TOKEN[:-1]},
-        {"Cookie": f"monitor={TOKEN}"},
-    ],
-)
+@pytest.mark.parametrize("shown", [{}, {"Cookie": f"monitor={TOKEN}"}, *UNAUTHORIZED])
 def test_without_the_token_every_request_is_refused_in_a_sentence(served, shown):
     posts = [("POST", path) for path in ("/stop", "/command", "/request/walk", "/command?token=another")]
     gets = [("GET", path) for path in ("/", "/stop", "/page.js", "/facts.json", "/events", "/nothing", "/?token=")]

@@ -87,13 +87,12 @@ def test_a_bag_is_split_by_time(new_bag):
         fill(bag, 200)
         bag.close()
         information = yaml.safe_load((bag.folder / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
-        files = information["files"]
-        assert [file["path"] for file in files] == [f"{bag.folder.name}_{number}.mcap" for number in range(len(files))]
-        assert information["relative_file_paths"] == [file["path"] for file in files]
+        files, paths = information["files"], information["relative_file_paths"]
         assert len(files) > 2
+        assert [file["path"] for file in files] == paths == [f"{name}_{n}.mcap" for n in range(len(files))]
         assert sum(file["message_count"] for file in files) == information["message_count"] == 400
         assert numbers(bag.folder) == list(range(200))
-        assert [number for file in files for number in numbers(bag.folder / file["path"])] == list(range(200))
+        assert [number for path in paths for number in numbers(bag.folder / path)] == list(range(200))
         assert all(file["duration"]["nanoseconds"] <= 50 * PERIOD for file in files)
 
 

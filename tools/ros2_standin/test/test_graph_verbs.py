@@ -1,6 +1,5 @@
 """Verbs that ask running nodes: `ros2 topic`, `service` and `param`."""
 
-import os
 import subprocess
 from collections.abc import Callable
 
@@ -9,10 +8,11 @@ import pytest
 pytest.importorskip("rclpy", reason="the stand-in alone, without ROS from wheels, has no topics")
 
 
-# Responds to a service, latches a text, publishes positions without guarantee and prints the velocities received.
+# Has parameters, responds to a service, latches a text, publishes positions without guarantee and prints velocities.
 PARTNER = """
 import rclpy
 from geometry_msgs.msg import Twist
+from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
 from rclpy.qos import DurabilityPolicy, QoSProfile, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import String
@@ -23,7 +23,11 @@ def respond(request, response):
     return response
 
 rclpy.init()
-node = rclpy.create_node("partner")
+node = rclpy.create_node("partner", namespace="/dog")
+width = ParameterDescriptor(description="width [m]", floating_point_range=[FloatingPointRange(to_value=1.0)])
+node.declare_parameter("width", 0.25, width)
+node.declare_parameter("robot", "mule", ParameterDescriptor(description="robot", read_only=True))
+node.declare_parameter("gains", [1.0, 2.0])
 node.create_service(SetBool, "stop", respond)
 mode = node.create_publisher(String, "mode", QoSProfile(depth=1, durability=DurabilityPolicy.TRANSIENT_LOCAL))
 mode.publish(String(data="walking"))
@@ -42,31 +46,37 @@ def partner(python, until_printed) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.fixture
+def param(here, partner) -> Callable[..., tuple[int, str]]:
+    """Run `ros2 param ...`."""
+    return lambda command: here("param", *command.split(" "))
+
+
 def until(words: str, ask: Callable[[], tuple[int, str]]) -> tuple[int, str]:
     """The first answer with these words: of a whole graph, a busy computer has not found all in the first second."""
     return next(answer for _ in range(10) if words in (answer := ask())[1])
 
 
 def test_topics_are_listed_and_shown_with_their_ends_and_messages(here, partner):
-    assert until("/joint_states [sensor_msgs/msg/JointState]\n", lambda: here("topic", "list", "-t"))[0] == 0
-    assert here("topic", "echo", "--once", "/mode") == (0, "data: walking\n---\n")
-    assert "position:\n- 0.25\n" in here("topic", "echo", "--once", "joint_states")[1]
-    code, output = until("/partner", lambda: here("topic", "info", "-v", "/cmd_vel"))
+    assert until("/dog/joint_states [sensor_msgs/msg/JointState]\n", lambda: here("topic", "list", "-t"))[0] == 0
+    assert here("topic", "echo", "--once", "/dog/mode") == (0, "data: walking\n---\n")
+    assert "position:\n- 0.25\n" in here("topic", "echo", "--once", "dog/joint_states")[1]
+    code, output = until("/dog/partner", lambda: here("topic", "info", "-v", "/dog/cmd_vel"))
     assert (code, output.splitlines()) == (0, [
-        "Type: geometry_msgs/msg/Twist", "Publisher count: 0", "Subscription count: 1", "  /partner"
+        "Type: geometry_msgs/msg/Twist", "Publisher count: 0", "Subscription count: 1", "  /dog/partner"
     ])  # fmt: skip
 
 
 def test_pub_sends_what_it_is_given_and_hz_prints_a_rate_or_that_nobody_publishes(start, partner, until_printed):
-    start("topic", "pub", "-r", "10", "/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.5}}")
+    start("topic", "pub", "-r", "10", "/dog/cmd_vel", "geometry_msgs/msg/Twist", "{linear: {x: 0.5}}")
     assert until_printed(partner, "moved") == "moved 0.5\n"
-    published, silent = start("topic", "hz", "/joint_states"), start("topic", "hz", "/silent")
+    published, silent = start("topic", "hz", "/dog/joint_states"), start("topic", "hz", "/silent")
     until_printed(published, "average rate: ")  # a busy computer may warn before it finds one
     until_printed(silent, "does not appear to be published yet")
 
 
 def test_call_prints_the_response(here, partner):
-    code, output = here("service", "call", "/stop", "std_srvs/srv/SetBool", "{data: true}")
+    code, output = here("service", "call", "/dog/stop", "std_srvs/srv/SetBool", "{data: true}")
     assert (code, "success=True, message='done'" in output) == (0, True)
 
 
@@ -85,55 +95,26 @@ def test_what_cannot_be_done_is_an_error(here, arguments: tuple[str, ...], words
     assert (code, words in output) == (1, True), output
 
 
-def test_run_becomes_the_executable(finish):
-    if "AMENT_PREFIX_PATH" not in os.environ:
-        pytest.skip("needs the built workspace")
-    code, output = finish("run", "fcnet_teleop", "no_such_program")
-    assert (code, "teleop_keyboard" in output) == (1, True)
-
-
-TUNED = """
-import rclpy
-from rcl_interfaces.msg import FloatingPointRange, ParameterDescriptor
-
-rclpy.init()
-node = rclpy.create_node("tuned", namespace="/dog", start_parameter_services=True)
-width = ParameterDescriptor(description="width [m]", floating_point_range=[FloatingPointRange(to_value=1.0)])
-node.declare_parameter("width", 0.25, width)
-node.declare_parameter("robot", "mule", ParameterDescriptor(description="robot", read_only=True))
-node.declare_parameter("gains", [1.0, 2.0])
-print("ready", flush=True)
-rclpy.spin(node)
-"""
-
-
-@pytest.fixture
-def param(here, python, until_printed) -> Callable[..., tuple[int, str]]:
-    """Run `ros2 param ...`; a node /dog/tuned runs."""
-    until_printed(python("-c", TUNED), "ready")
-    return lambda command: here("param", *command.split(" "))
-
-
 def test_parameters_are_listed_described_and_read_as_upstream_prints_them(param):
     names = "  gains\n  robot\n  start_type_description_service\n  use_sim_time\n  width\n"
-    assert param("list /dog/tuned") == (0, names)
-    assert param("describe /dog/tuned width robot")[1].splitlines() == [
+    assert param("list /dog/partner") == (0, names)
+    assert param("describe /dog/partner width robot")[1].splitlines() == [
         "Parameter name: width", "  Type: double", "  Description: width [m]", "  Constraints:",
         "    Min value: 0.0", "    Max value: 1.0",
         "Parameter name: robot", "  Type: string", "  Description: robot", "  Constraints:", "    Read only: true",
     ]  # fmt: skip
-    assert param("get dog/tuned width") == (0, "Double value is: 0.25\n")
-    assert param("get /dog/tuned gains") == (0, "Double values are: [1.0, 2.0]\n")
+    assert param("get dog/partner width") == (0, "Double value is: 0.25\n")
+    assert param("get /dog/partner gains") == (0, "Double values are: [1.0, 2.0]\n")
 
 
 def test_a_value_is_set_or_refused_with_the_nodes_reason(param):
-    assert param("set /dog/tuned width 0.5") == (0, "Set parameter successful\n")
-    assert param("get /dog/tuned width") == (0, "Double value is: 0.5\n")
+    assert param("set /dog/partner width 0.5") == (0, "Set parameter successful\n")
+    assert param("get /dog/partner width") == (0, "Double value is: 0.5\n")
     for command, words in [
-        ("set /dog/tuned width 2.0", "width out of range"),
-        ("set /dog/tuned width wide", "Wrong parameter type"),
-        ("set /dog/tuned robot a1", "read-only parameter: robot"),
-        ("set /dog/tuned widht 0.5", "widht"),
+        ("set /dog/partner width 2.0", "width out of range"),
+        ("set /dog/partner width wide", "Wrong parameter type"),
+        ("set /dog/partner robot a1", "read-only parameter: robot"),
+        ("set /dog/partner widht 0.5", "widht"),
         ("get /nobody width", "no node '/nobody' runs"),
     ]:
         code, output = param(command)

@@ -33,18 +33,23 @@ def node(more: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("entities", "code", "words"),
     [
         (
-            'namespace="ns", arguments=["a", "--ros-args", "--log-level", "warn"], remappings=[("x", "y")]',
+            node('namespace="ns", arguments=["a", "--ros-args", "--log-level", "warn"], remappings=[("x", "y")]'),
+            0,
             "['a', '--ros-args', '--log-level', 'warn', '--ros-args', '-r', '__ns:=/ns', '-r', 'x:=y'] None",
         ),
-        ("namespace=''", "__ns:=/'] None"),
-        ("additional_env={'GIVEN': 'yes'}", "['--ros-args'] yes"),
+        (node("namespace=''"), 0, "__ns:=/'] None"),
+        (node("additional_env={'GIVEN': 'yes'}"), 0, "['--ros-args'] yes"),
+        (node("name='other'"), 1, "keyword argument 'name'"),
+        (node("parameters=['/no/such.yaml']"), 1, "parameter file /no/such.yaml does not exist"),
+        ('Node(package="echoing", executable="sing")', 1, "has no executable 'sing'; it has: echo_arguments"),
     ],
 )
-def test_what_a_node_is_given_reaches_the_program_in_upstreams_order(run_node, more, words):
-    assert words in run_node(node(more))[1]
+def test_what_a_node_is_given_reaches_the_program_in_upstreams_order_or_is_refused(run_node, entities, code, words):
+    returned, output = run_node(entities)
+    assert (returned, words in output) == (code, True), output
 
 
 def test_parameters_become_temporary_files_in_their_order(run_node, tmp_path):
@@ -54,18 +59,6 @@ def test_parameters_become_temporary_files_in_their_order(run_node, tmp_path):
     for wanted in ("rate: 100.0", "leg.kp: 40", "text: '1'"):
         assert wanted in files[1]
     assert not list(tmp_path.glob("launch_params_*"))
-
-
-@pytest.mark.parametrize(
-    ("entities", "words"),
-    [
-        (node("parameters=['/no/such.yaml']"), "parameter file /no/such.yaml does not exist"),
-        ('Node(package="echoing", executable="sing")', "has no executable 'sing'; it has: echo_arguments"),
-    ],
-)
-def test_a_missing_file_or_executable_is_refused(run_node, entities, words):
-    code, output = run_node(entities)
-    assert (code, words in output) == (1, True), output
 
 
 TWO = """
@@ -98,8 +91,16 @@ def test_arguments_are_taken_shown_or_refused(finish, launch_file, entities, arg
     assert "robot a1 at" not in output or not arguments
 
 
-@pytest.mark.parametrize(("verb", "code"), [(("launch", "nowhere", "x.launch.py"), 1), (("run", "nowhere", "x"), 1),
-                                            (("topic", "bw", "/x"), 2)])  # fmt: skip
-def test_a_missing_package_and_an_unknown_verb_are_refused(finish, verb, code):
-    returned, output = finish(*verb)
-    assert (returned, "package 'nowhere' is not in this workspace" in output) == (code, code == 1)
+def test_run_becomes_the_executable(run_node, finish, tmp_path):
+    code, output = finish("run", "echoing", "echo_arguments", "x", "-y", AMENT_PREFIX_PATH=str(tmp_path / "install"))
+    assert (code, output) == (0, "['x', '-y'] None\n")
+
+
+MISSING = "package 'nowhere' is not in this workspace"
+VERBS = [("launch nowhere x.launch.py", 1, MISSING), ("run nowhere x", 1, MISSING), ("topic bw /x", 2, "'bw'")]
+
+
+@pytest.mark.parametrize(("verb", "code", "words"), VERBS)
+def test_a_missing_package_and_an_unknown_verb_are_refused(finish, verb, code, words):
+    returned, output = finish(*verb.split())
+    assert (returned, words in output) == (code, True), output

@@ -15,9 +15,7 @@ COMMAND_TIMEOUT = 0.5  # [s] without a command after which a page no longer driv
 SNAPSHOT_TIMEOUT = 0.5  # [s] maximum age of the displayed snapshot of a page that drives
 REQUEST_TIMEOUT = 1.0  # [s] the same, for a change of mode, pose or gait style
 LINGER = 1.0  # [s] for which zero velocity, or a pose, is still published
-MAX_AGE = 100.0  # [s] of a snapshot, as far as it is reported
 MAX_NUMBER = 1e9  # absolute value in a command
-MAX_PAGES = 32  # with stored state
 ZERO = (0.0, 0.0, 0.0)
 STANDSTILL = dict.fromkeys(VELOCITY, 0.0)
 
@@ -60,7 +58,7 @@ class PageDriver:
     def __init__(self, ranges: dict[str, CommandRange]) -> None:
         self._ranges = ranges
         self._lock = threading.Lock()
-        self._numbers: dict[str, int] = {}  # of the last command of every page, oldest page first
+        self._numbers: dict[str, int] = {}  # of the last command of every page
         self._ready: set[str] = set()  # pages that may drive
         self._style: dict[str, float] = {}  # changes that take_style has not returned yet
         self._driver = ""
@@ -72,7 +70,7 @@ class PageDriver:
         with self._lock:
             if command.number <= self._numbers.get(command.page, -1):
                 return ""  # overtaken by a newer one
-            self._remember(command)
+            self._numbers[command.page] = command.number
             self._check_timeout(now)
             late = too_late(command.seen, now) if command.pose or command.style else ""
             if command.pose is not None and not late:
@@ -130,14 +128,6 @@ class PageDriver:
     def _clip(self, fields: tuple[str, ...], values: Triple) -> dict[str, float]:
         return {field: self._ranges[field].clip(value) for field, value in zip(fields, values, strict=True)}
 
-    def _remember(self, command: PageCommand) -> None:
-        self._numbers.pop(command.page, None)
-        self._numbers[command.page] = command.number
-        while len(self._numbers) > MAX_PAGES:
-            oldest = next(iter(self._numbers))
-            del self._numbers[oldest]
-            self._ready.discard(oldest)
-
 
 def too_late(seen: float, now: float, limit: float = REQUEST_TIMEOUT) -> str:
     """Return why a page with its newest snapshot at time `seen` [s] has no effect at `now`, or "".
@@ -148,5 +138,5 @@ def too_late(seen: float, now: float, limit: float = REQUEST_TIMEOUT) -> str:
     age = now - seen
     if 0.0 <= age <= limit:
         return ""
-    words = f"{age:.1f} s old, the limit is {limit:g} s" if 0.0 <= age < MAX_AGE else "outdated"
+    words = f"{age:.1f} s old, the limit is {limit:g} s" if age >= 0.0 else "outdated"
     return f"nothing was sent to the robot: this page's snapshot is {words}; look at it, and try again"

@@ -66,11 +66,15 @@ class Monitor(Node):
         TERRAIN.subscribe(self, self._send_ground)
         self._show_address(chosen, token)
 
-    def close(self) -> None:
-        """Stop the server; publish zero velocity if the robot is driven."""
-        self._server.close()
-        if self._driver.command(time.monotonic()).velocity is not None:
-            self._commands.stop()
+    def run(self, stop: Stop) -> int:
+        """Serve pages until `stop` is set; then publish zero velocity if the robot is driven."""
+        try:
+            spin(self, stop)
+        finally:
+            self._server.close()
+            if self._driver.command(time.monotonic()).velocity is not None:
+                self._commands.stop()
+        return 0
 
     def _release(self) -> None:
         self._driver.release(time.monotonic())
@@ -120,15 +124,7 @@ class Monitor(Node):
 
 def main() -> int:
     """Run the monitor until a signal; return the exit code, 2 for a wrong parameter or a port in use."""
-    return run_program("monitor", Monitor, _run)
-
-
-def _run(node: Monitor, stop: Stop) -> int:
-    try:
-        spin(node, stop)
-    finally:
-        node.close()
-    return 0
+    return run_program("monitor", Monitor, Monitor.run)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ open connection, and works while the page reloads, from a second page, and by `c
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hmac
 import ipaddress
 import logging
@@ -27,6 +26,7 @@ from fcnet_core.names import Request
 from fcnet_teleop.monitor.driver import PageCommand, PageRequest
 
 Content = TypeVar("Content")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PAGE = Path(__file__).parent / "page"
 MAX_WATCHERS = 16
 MAX_CONNECTIONS = 256  # besides those of watchers; half-open ones must not use up the files that a process may open
@@ -72,9 +72,8 @@ class Controls(NamedTuple):
         name = request.match_info["name"]
         if name not in {known.value for known in Request}:
             return _message(404, f"unknown request {name!r}")
-        if name == Request.EMERGENCY_STOP.value:
-            return _message(200, self.request(Request.EMERGENCY_STOP, None))
-        rejection = self.request(Request(name), await _content(request, PageRequest))
+        page = None if name == Request.EMERGENCY_STOP.value else await _content(request, PageRequest)
+        rejection = self.request(Request(name), page)
         return _message(409 if rejection else 200, rejection)
 
 
@@ -103,7 +102,8 @@ class MonitorServer:
         self._cookie = f"monitor_{self.port}"  # browsers keep one jar for all ports of a host
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
-        self._thread = threading.Thread(target=self._run, name="monitor_server", daemon=True)
+        serve = self._loop.run_until_complete
+        self._thread = threading.Thread(target=serve, args=(self._serve(),), name="monitor_server", daemon=True)
         self._thread.start()
 
     @property
@@ -122,10 +122,7 @@ class MonitorServer:
         """End all streams and the server."""
         self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
-
-    def _run(self) -> None:
-        with contextlib.closing(self._loop):
-            self._loop.run_until_complete(self._serve())
+        self._loop.close()
 
     async def _serve(self) -> None:
         app = web.Application(middlewares=[self._protect], client_max_size=MAX_CONTENT)
@@ -197,9 +194,7 @@ class MonitorServer:
         return web.Response(body=self._facts, content_type="application/json")
 
     @web.middleware
-    async def _protect(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
+    async def _protect(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Reject requests of other sites, without token, too long, or to a recording; add protective headers."""
         response: web.StreamResponse
         if reason := reason_to_refuse(request.headers):
@@ -281,7 +276,7 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _file(path: Path) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _file(path: Path) -> Handler:
     async def send(_request: web.Request) -> web.StreamResponse:
         return web.FileResponse(path)
 

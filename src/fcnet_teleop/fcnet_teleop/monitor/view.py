@@ -43,10 +43,7 @@ MAX_HEIGHT = 1000.0  # [m] of the ground
 REMOVED = 60.0  # [s] maximum age of a displayed status
 MAX_RESPONSES = 8
 UNKNOWN = "unknown"  # mode of a controller that no longer publishes it
-LOST = (
-    "the controller has ended or does not respond: the robot gets no commands; start the controller again, this page "
-    "then reconnects"
-)
+LOST = "the controller has ended or does not respond: the robot gets no commands; start it again, this page reconnects"
 LEVELS = ("ok", "warning", "error", "stale")
 
 
@@ -107,12 +104,9 @@ class RobotView:
             trunk = [0.0, 0.0, self._robot.nominal_height if height is None else height, *rotation.ravel()]
             body = [_rounded(height), *_rounded(roll_pitch_yaw(attitude)[:2])]
             if torques is not None and self._legs is not None and np.isfinite(state.angular_velocity).all():
-                rows = self._robot.leg_rows
-                angles, speeds, efforts = (
-                    values[rows] for values in (state.joint_position, state.joint_velocity, torques)
-                )
-                on_ground = self._legs.contacts(angles, speeds, efforts, state.angular_velocity, rotation[2])
-                contacts = on_ground.astype(int).tolist()
+                rows, turning = self._robot.leg_rows, state.angular_velocity
+                legs = state.joint_position[rows], state.joint_velocity[rows], torques[rows]
+                contacts = self._legs.contacts(*legs, turning, rotation[2]).astype(int).tolist()
         if has_joints and has_odometry:
             trunk = [*self._place[:3], *matrix_from_xyzw(self._place[3:]).ravel()]
         return {

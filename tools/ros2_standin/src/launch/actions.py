@@ -91,10 +91,8 @@ class ExecuteProcess(Action):
             if shown and rest:
                 show(f"[{name}] {rest.decode(errors='replace')}")
 
-        readers = [
-            asyncio.create_task(read(process.stdout, self._shows_output)),
-            asyncio.create_task(read(process.stderr, True)),
-        ]
+        streams = ((process.stdout, self._shows_output), (process.stderr, True))
+        readers = [asyncio.create_task(read(stream, shown)) for stream, shown in streams]
         stopper = asyncio.create_task(self._stop_when_asked(context, process, name))
         code = await process.wait()
         stopper.cancel()
@@ -122,9 +120,8 @@ class ExecuteProcess(Action):
 
         await context.stopping.wait()
         send(signal.SIGINT)
-        for seconds, last, number in zip(
-            self._timeouts, ("SIGINT", "SIGTERM"), (signal.SIGTERM, signal.SIGKILL), strict=True
-        ):
+        steps = ("SIGINT", signal.SIGTERM), ("SIGTERM", signal.SIGKILL)
+        for seconds, (last, number) in zip(self._timeouts, steps, strict=True):
             await asyncio.sleep(seconds)
             waited = f"process[{name}] failed to terminate '{seconds:g}' seconds after receiving '{last}'"
             report("ERROR", name, f"{waited}, escalating to '{number.name}'")

@@ -16,9 +16,8 @@ def find_prefix(package: str) -> Path:
 
 def find_executable(package: str, executable: str) -> Path:
     """Return the program of that name in `package`; LookupError if it has none."""
-    programs = {
-        path.name: path for path in (find_prefix(package) / "lib" / package).glob("*") if os.access(path, os.X_OK)
-    }
+    folder = find_prefix(package) / "lib" / package
+    programs = {path.name: path for path in folder.glob("*") if os.access(path, os.X_OK)}
     if executable in programs:
         return programs[executable]
     known = ", ".join(sorted(programs)) or "none"

@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from typing import Any
 
+Run = Callable[[argparse.Namespace], int]
+
 
 class VerbError(Exception):
     """A request that cannot be fulfilled; the text has the reason and the remedy."""
@@ -17,9 +19,7 @@ def add_command(commands: Any, name: str) -> Any:
     return helped.add_subparsers(metavar="verb", required=True)
 
 
-def add_verb(
-    verbs: Any, name: str, run: Callable[[argparse.Namespace], int], summary: str, *arguments: str
-) -> argparse.ArgumentParser:
+def add_verb(verbs: Any, name: str, run: Run, summary: str, *arguments: str) -> argparse.ArgumentParser:
     """Add a verb, such as "list", with required arguments, and return its parser; `run` returns the exit code."""
     parser: argparse.ArgumentParser = verbs.add_parser(name, help=summary, description=summary, allow_abbrev=False)
     parser.set_defaults(run=run)

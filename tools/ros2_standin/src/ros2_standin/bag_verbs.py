@@ -216,9 +216,7 @@ def add_commands(commands: Any) -> None:
     verb.add_argument("-s", "--storage", choices=("mcap",), default="mcap", help="the kind of file: mcap")
     verb.add_argument("topics", nargs="*", default=[], metavar="topic", help="topics to record")
     verb.add_argument("-a", "--all", action="store_true", help="record all topics")
-    verb.add_argument(
-        "-d", "--max-bag-duration", type=int, default=0, metavar="S", help="start a new file after so many seconds"
-    )
+    verb.add_argument("-d", "--max-bag-duration", type=int, default=0, metavar="S", help="start a new file after S s")
     verb.add_argument("--custom-data", type=_pair, nargs="*", default=[], metavar="KEY=VALUE", help="to metadata.yaml")
     verb.add_argument("--storage-preset-profile", choices=tuple(COMPRESSIONS), default="none", help="compression")
     verb.add_argument("--disable-keyboard-controls", action="store_true", help="no change: keys do nothing here")

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import rclpy
@@ -31,51 +31,23 @@ PUBLISHER_SECONDS = 1.0
 RESPONSE_SECONDS = 30.0
 VARIABLE = "FASTRTPS_DEFAULT_PROFILES_FILE"
 VARIABLES = (VARIABLE, "FASTDDS_DEFAULT_PROFILES_FILE")
-PROFILE = """<?xml version="1.0" encoding="UTF-8"?>
-<profiles xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles">
-  <transport_descriptors>
-    <transport_descriptor>
-      <transport_id>queue</transport_id>
-      <type>SHM</type>
-      <port_queue_capacity>16384</port_queue_capacity>
-    </transport_descriptor>
-  </transport_descriptors>
-  <participant profile_name="ros2_standin" is_default_profile="true">
-    <rtps>
-      <userTransports>
-        <transport_id>queue</transport_id>
-      </userTransports>
-      <builtin>
-        <discovery_config>
-          <leaseAnnouncement>
-            <sec>0</sec>
-            <nanosec>200000000</nanosec>
-          </leaseAnnouncement>
-        </discovery_config>
-      </builtin>
-    </rtps>
-  </participant>
-</profiles>
-"""
+PROFILE = Path(__file__).with_name("fastdds_queue.xml")
 
 
 @contextlib.contextmanager
 def graph_node(name: str = "") -> Iterator[Node]:
     """Make a node with `name`, or a unique one, and these settings, unless the user has set profiles."""
-    with tempfile.NamedTemporaryFile("w", suffix=".xml", encoding="utf-8") as file:
-        file.write(PROFILE)
-        file.flush()
-        own = not any(variable in os.environ for variable in VARIABLES)
-        if own:
-            os.environ[VARIABLE] = file.name
-        try:
-            rclpy.init(args=NO_LOG_FILE, signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
-        except RuntimeError as error:
-            raise VerbError(f"ROS cannot start: {error}; see `env | grep ROS`") from error
-        name = name or f"ros2_standin_{os.getpid()}"
-        node = rclpy.create_node(name, enable_rosout=False, start_parameter_services=False)
-        if own:
-            del os.environ[VARIABLE]
+    own = not any(variable in os.environ for variable in VARIABLES)
+    if own:
+        os.environ[VARIABLE] = str(PROFILE)
+    try:
+        rclpy.init(args=NO_LOG_FILE, signal_handler_options=rclpy.signals.SignalHandlerOptions.NO)
+    except RuntimeError as error:
+        raise VerbError(f"ROS cannot start: {error}; see `env | grep ROS`") from error
+    name = name or f"ros2_standin_{os.getpid()}"
+    node = rclpy.create_node(name, enable_rosout=False, start_parameter_services=False)
+    if own:
+        del os.environ[VARIABLE]
     try:
         yield node
     finally:

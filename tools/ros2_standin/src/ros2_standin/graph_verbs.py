@@ -58,11 +58,8 @@ def _info(arguments: argparse.Namespace) -> int:
         kind = _type_of_topic(node, topic)
         wait_for_discovery(node)
         print(f"Type: {kind}")
-        ends = {
-            "Publisher": node.get_publishers_info_by_topic(topic),
-            "Subscription": node.get_subscriptions_info_by_topic(topic),
-        }
-        for side, infos in ends.items():
+        ends = node.get_publishers_info_by_topic(topic), node.get_subscriptions_info_by_topic(topic)
+        for side, infos in zip(("Publisher", "Subscription"), ends, strict=True):
             print(f"{side} count: {len(infos)}")
             for info in infos if arguments.verbose else ():
                 print(f"  {info.node_namespace.rstrip('/')}/{info.node_name}")
@@ -138,6 +135,4 @@ def add_commands(commands: Any) -> None:
     publish.add_argument("-r", "--rate", type=float, default=1.0, metavar="HZ", help="messages a second (1)")
     call = add_verb(service, "call", _call, "Call a service and print its response.", "service_name", "service_type")
     for verb in (publish, call):
-        verb.add_argument(
-            "values", nargs="?", default="{}", help='the fields in YAML, for example "{linear: {x: 0.5}}"'
-        )
+        verb.add_argument("values", nargs="?", default="{}", help='the fields in YAML, such as "{linear: {x: 0.5}}"')

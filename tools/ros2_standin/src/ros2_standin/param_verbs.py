@@ -78,9 +78,7 @@ def _type_name(number: int) -> str:
 
 
 def _unknown(node_name: str, name: str) -> VerbError:
-    return VerbError(
-        f"Parameter not set: node '{node_name}' has no value of '{name}'; see `ros2 param list {node_name}`"
-    )
+    return VerbError(f"Parameter not set: '{node_name}' has no value of '{name}'; see `ros2 param list {node_name}`")
 
 
 def add_commands(commands: Any) -> None:
