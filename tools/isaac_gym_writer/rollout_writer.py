@@ -81,8 +81,6 @@ class RolloutWriter:
             self._file = open(str(path), "xb", buffering=0)  # noqa: PTH123, SIM115
         self._store(self._header)
         self._socket = None if live is None else socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        if self._socket is not None:
-            self._socket.setblocking(False)
 
     def write(
         self,
@@ -129,7 +127,7 @@ class RolloutWriter:
 
     def _send(self, content: bytes) -> None:
         with contextlib.suppress(OSError):  # a listener sees by the rows' numbers what it has lost
-            self._socket.sendto(content, self._listener)
+            self._socket.sendto(content, socket.MSG_DONTWAIT, self._listener)
 
     def _store(self, content: bytes) -> None:
         if self._file is None:

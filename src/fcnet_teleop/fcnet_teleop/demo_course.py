@@ -109,11 +109,9 @@ class DemoCourse(Node):
             if self._mode == Mode.FAULT and Mode.FAULT not in ways:
                 raise DemoFailedError(f"the controller is in fault: {self._fault() or 'see its log'}")
             if self._now() > deadline:
-                raise DemoFailedError(
-                    f"the robot is {self._mode.replace('_', ' ')} and does not walk after {timeout:g} s"
-                    if self._mode
-                    else f"no controller has published its mode for {timeout:g} s; start one with ros2 launch"
-                )
+                problem = f"the robot is {self._mode.replace('_', ' ')} and does not walk after {timeout:g} s"
+                missing = f"no controller has published its mode for {timeout:g} s; start one with ros2 launch"
+                raise DemoFailedError(problem if self._mode else missing)
             request = ways.get(self._mode)
             if request and self._now() - requested > REQUEST_PERIOD:
                 self._modes.request(request)

@@ -36,9 +36,8 @@ def is_silent():
 def velocities(client):
     """Forward velocities that the monitor publishes [m/s]."""
     received = []
-    subscription = client.node.create_subscription(Twist, "monitor/cmd_vel", lambda m: received.append(m.linear.x), 10)
-    yield received
-    client.node.destroy_subscription(subscription)
+    client.subscribe(Twist, "monitor/cmd_vel", lambda message: received.append(message.linear.x), 10)
+    return received
 
 
 class Services:

@@ -45,22 +45,14 @@ BOTH = "import sys; print('quiet'); print('loud', file=sys.stderr)"
         ("python('exit(3)')", 0, ["process has died"]),
         ("ExecuteProcess(cmd=['/no/such/program'])", 1, ["/no/such/program"]),
         (f'python("{SHOW}", additional_env={{"B": "o"}}, on_exit=[python("{SHOW}")])', 0, ["outer o\n", "outer given"]),
-        (f'ExecuteProcess(cmd=[sys.executable, "-c", "{BOTH}"])', 0, ["-1] loud"]),
+        (f'ExecuteProcess(cmd=[sys.executable, "-c", "{BOTH}"])', 0, ["-1] loud"]),  # the log is the error stream
+        ("python(\"print('22 \u00b0')\", name='speaker')", 0, ["[speaker-1] 22 ?"]),  # as the terminal can show it
     ],
-    ids=["lines carry name and number", "good end", "a failure without a handler", "a program that does not exist",
-         "an environment is added", "the log is the error stream"],
-)  # fmt: skip
+)
 def test_the_exit_code_and_output_of_a_launch(finish, launch_file, entity, expected, words):
-    code, output = finish("launch", launch_file(entity), A="outer", B="given")
+    code, output = finish("launch", launch_file(entity), A="outer", B="given", PYTHONIOENCODING="ascii")
     assert code == expected and all(word in output for word in words), output
     assert "-1] quiet" not in output
-
-
-def test_a_line_that_the_terminal_cannot_show_is_replaced(finish, launch_file):
-    code, output = finish(
-        "launch", launch_file("python(\"print('22 \u00b0')\", name='speaker')"), PYTHONIOENCODING="ascii"
-    )
-    assert code == 0 and "[speaker-1] 22 ?" in output, output
 
 
 @pytest.fixture
@@ -112,12 +104,10 @@ def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start, launc
     assert done.exists()
 
 
-@pytest.mark.parametrize(
-    ("exit_code", "on_exit", "expected"), [(0, "Shutdown(reason='required')", 0), (0, "failing", 0), (3, "failing", 1)]
-)
+@pytest.mark.parametrize(("ended", "handler", "code"), [(0, "Shutdown()", 0), (0, "failing", 0), (3, "failing", 1)])
 def test_the_handler_of_a_process_ends_the_others_and_fails_the_launch_if_it_raises(
-    finish, launch_file, exit_code, on_exit, expected
+    finish, launch_file, ended, handler, code
 ):
-    entities = listener("SIGINT") + f"python('import time; time.sleep(1); exit({exit_code})', on_exit={on_exit}),"
-    code, output = finish("launch", launch_file(entities))
-    assert (code, "got SIGINT" in output) == (expected, True)
+    entities = listener("SIGINT") + f"python('import time; time.sleep(1); exit({ended})', on_exit={handler}),"
+    returned, output = finish("launch", launch_file(entities))
+    assert (returned, "got SIGINT" in output) == (code, True)

@@ -88,9 +88,8 @@ class RobotView:
         for message in self._messages:
             message.store(NEVER)
         now, state = time.monotonic(), self._state
-        has_target, has_odometry, walks = (
-            now - received <= TIMEOUT for received in (self._target_time, self._odometry_time, self._setpoint_time)
-        )
+        times = self._target_time, self._odometry_time, self._setpoint_time
+        has_target, has_odometry, walks = (now - received <= TIMEOUT for received in times)
         target = self._target if has_target else None
         has_joints = bool(np.isfinite(state.joint_position).all() and state.joints_received > NEVER)
         joints = state.joint_position if has_joints else None

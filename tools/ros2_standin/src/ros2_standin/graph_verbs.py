@@ -67,15 +67,13 @@ def _info(arguments: argparse.Namespace) -> int:
 
 
 def _hz(arguments: argparse.Namespace) -> int:
-    """Print the rate of messages every second, until Ctrl-C; without a publisher print a message."""
+    """Print the rate of messages every second, until Ctrl-C; without a publisher a message."""
     received: deque[float] = deque(maxlen=WINDOW)  # [s]
     shown = 0.0
     with graph_node() as node:
         topic = absolute(arguments.topic_name)
-        if not (offered := offered_profiles(node, topic)):
+        while not (offered := offered_profiles(node, topic)):
             print(f"WARNING: topic [{topic}] does not appear to be published yet", flush=True)
-        while not offered:
-            offered = offered_profiles(node, topic)
         message_class = load_interface(_type_of_topic(node, topic), "msg")
         profile = receiving_profile(offered)
         node.create_subscription(message_class, topic, lambda _: received.append(time.monotonic()), profile, raw=True)
