@@ -2,14 +2,14 @@
 
     python tools/first_hour.py
 
-Run it in a shell after `. env.sh`. A launch without a demo runs until the end of its task. Keys are sent through a
-pseudo-terminal; of the monitor the page is loaded. If a task fails, the others still run, and the exit code is 1.
+Run it in a shell after `. env.sh`. A launch without a demo runs until the end of its task. Keys are sent through the
+pseudo-terminal of `script`; of the monitor the page is loaded. If a task fails, the others still run, and the exit code
+is 1.
 """
 
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shutil
 import subprocess
@@ -21,7 +21,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "src/fcnet_ros/test/shared"))
-from ros_harness import Process, own_domain, wait_until
+from ros_harness import Process, own_domain
 
 ROOT = Path(__file__).resolve().parent.parent
 WRITTEN = ROOT / "runs" / "first_hour"
@@ -54,25 +54,9 @@ def run(command: str, domain: int) -> None:
 def by_keyboard(commands: list[str], domain: int) -> None:
     """Press w in the keyboard's terminal until the robot follows it."""
     launched, keyboard = commands
-    person, terminal = pty.openpty()
-    with robot(launched, domain) as launch:
-        streams = dict.fromkeys(("stdin", "stdout", "stderr"), terminal)
-        keys = subprocess.Popen(keyboard.split(), env=os.environ | {"ROS_DOMAIN_ID": str(domain)}, **streams)
-
-        def is_followed() -> bool:
-            assert launch.alive, launch.output
-            os.write(person, b"w")
-            time.sleep(0.5)
-            os.read(person, 2**16)  # its display, or it would wait for a reader
-            return bool(re.search(r"keyboard (takes over|is in control)", launch.output))
-
-        try:
-            wait_until(is_followed, lambda: f"a robot that follows\n{launch.output}", LIMIT)
-        finally:
-            keys.terminate()
-            keys.wait()
-            os.close(terminal)
-            os.close(person)
+    pressed = f"while sleep 0.5; do printf w; done | script -qec '{keyboard}' /dev/null"
+    with robot(launched, domain) as launch, Process(["bash", "-c", pressed], domain):
+        launch.until_printed("keyboard (takes over|is in control)", LIMIT)
 
 
 def in_browser(commands: list[str], domain: int) -> None:

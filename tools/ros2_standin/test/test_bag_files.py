@@ -3,7 +3,6 @@
 import resource
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -38,8 +37,8 @@ def fill(bag: BagWriter, count: int, first: int = 0) -> None:
 
 @pytest.fixture
 def new_bag(tmp_path) -> Callable[..., BagWriter]:
-    def make(name: str = "bag", **options: Any) -> BagWriter:
-        bag = BagWriter(tmp_path / name, **options)
+    def make(compression: str = "none", max_duration: int = 0, **custom: str) -> BagWriter:
+        bag = BagWriter(tmp_path / compression, COMPRESSIONS[compression], max_duration, custom)
         for topic, kind in KINDS.items():
             definition, type_hash = message_definition(kind)
             bag.add_topic(RecordedTopic(topic, kind, type_hash, [], definition))
@@ -82,8 +81,8 @@ def test_a_failed_write_leaves_what_was_there(new_bag):
 
 
 def test_a_bag_is_split_by_time(new_bag):
-    for name, compression in COMPRESSIONS.items():
-        bag = new_bag(name, compression=compression, max_duration=50 * PERIOD)
+    for name in COMPRESSIONS:
+        bag = new_bag(name, max_duration=50 * PERIOD)
         fill(bag, 200)
         bag.close()
         information = yaml.safe_load((bag.folder / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
@@ -98,7 +97,7 @@ def test_a_bag_is_split_by_time(new_bag):
 
 def test_the_official_reader_takes_the_files(new_bag):
     for name in ("none", "zstd_fast"):
-        bag = new_bag(name, compression=COMPRESSIONS[name])
+        bag = new_bag(name)
         fill(bag, 100)
         fill(bag, 100, first=100)
         bag.close()
@@ -121,7 +120,7 @@ def test_the_official_reader_takes_the_files(new_bag):
 
 def test_a_file_can_be_read_and_holds_the_custom_data_of_its_bag_from_its_first_byte_on(new_bag):
     given = {"robot": "a1", "git": "1=2: ä"}
-    bag = new_bag(custom_data=given)
+    bag = new_bag(**given)
     (path,) = bag.folder.glob("*.mcap")
     with Reader(path) as reader:
         assert reader.message_count == 0

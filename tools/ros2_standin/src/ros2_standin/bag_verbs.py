@@ -25,7 +25,6 @@ TAKE_INTERVAL = 0.02  # [s]; the middleware stamps the reception
 DISCOVERY_INTERVAL = 0.1  # [s]
 MOST_AT_ONCE = 1000  # messages of a topic
 RECORDING_DEPTH = 2000  # messages of a topic that may wait while the recorder is kept from running
-COMMON = ("std_msgs/msg/String", "geometry_msgs/msg/Twist", "sensor_msgs/msg/Imu")  # which most robots have
 WRITE_INTERVAL = 0.6  # [s]: with the time to write, a killed recorder has lost less than a second
 MOST_WAITING = 100 << 20  # bytes of messages that may wait for the disk
 SECOND = 1_000_000_000  # [ns]
@@ -100,9 +99,6 @@ class Recorder:
         self.overflowed = 0  # messages dropped because the disk is too slow
         self._node, self._log, self._writer = node, node.get_logger(), writer
         self._names, self._takes_all = names, takes_all
-        for kind in COMMON:  # 0.1 s each package, which discovery takes anyway
-            load_interface(kind, "msg")
-            message_definition(kind)
 
     def record(self, stops: list[int]) -> None:
         """Record until `stops` has an entry or the writer has failed."""

@@ -123,18 +123,11 @@ class BagWriter:
     folder is gone; messages written before stay readable, and only `close` may be called afterwards.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        compression: CompressionType = CompressionType.NONE,
-        max_duration: int = 0,
-        custom_data: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create the folder; a new file starts after `max_duration` [ns], unless 0."""
+    def __init__(self, folder: Path, compression: CompressionType, max_duration: int, custom: dict[str, str]) -> None:
+        """Create the folder. A new file starts after `max_duration` [ns], unless 0. custom: data to store with it."""
         self.folder = folder
         self.topics: list[RecordedTopic] = []
-        self._compression, self._max_duration = compression, max_duration
-        self._custom_data = dict(custom_data or {})
+        self._compression, self._max_duration, self._custom = compression, max_duration, custom
         folder.mkdir(parents=True)
         self._files = [self._next_file(0)]  # the last one is open
         self._write_metadata()
@@ -225,7 +218,7 @@ class BagWriter:
             "compression_mode": "",
             "relative_file_paths": [file.path.name for file in files],
             "files": [{"path": file.path.name, **facts(file.start, file.end, file.counts.total())} for file in files],
-            "custom_data": self._custom_data or None,
+            "custom_data": self._custom or None,
             "ros_distro": "jazzy",  # of the wheels' messages
         }
 
