@@ -39,7 +39,14 @@ class CommandPublisher:
     def publish(self, command: Command) -> None:
         """Publish the velocity and the pose of the command, if it has them."""
         if command.velocity is not None:
-            self._publish_velocity(command.velocity)
+            velocity = Twist()
+            velocity.linear.x, velocity.linear.y = command.velocity["vx"], command.velocity["vy"]
+            velocity.angular.z = command.velocity["yaw_rate"]
+            if self._stamped:
+                velocity = TwistStamped(twist=velocity)
+                velocity.header.stamp = self._clock.now().to_msg()
+                velocity.header.frame_id = BASE_FRAME
+            self._velocity.publish(velocity)
         if command.pose is not None:
             pose = Pose()
             pose.position.z = command.pose["height"]
@@ -48,18 +55,8 @@ class CommandPublisher:
 
     def stop(self) -> None:
         """Publish zero velocity and wait until it has arrived: a node that exits drops unsent messages."""
-        self._publish_velocity(dict.fromkeys(VELOCITY, 0.0))
+        self.publish(Command(velocity=dict.fromkeys(VELOCITY, 0.0)))
         self._velocity.wait_for_all_acked(Duration(seconds=FLUSH_TIMEOUT))
-
-    def _publish_velocity(self, setpoint: dict[str, float]) -> None:
-        velocity = Twist()
-        velocity.linear.x, velocity.linear.y = setpoint["vx"], setpoint["vy"]
-        velocity.angular.z = setpoint["yaw_rate"]
-        if self._stamped:
-            velocity = TwistStamped(twist=velocity)
-            velocity.header.stamp = self._clock.now().to_msg()
-            velocity.header.frame_id = BASE_FRAME
-        self._velocity.publish(velocity)
 
 
 class StyleClient:

@@ -16,12 +16,10 @@ def press(command, *keys, now=10.0):
     return [command.press(key, now) for key in keys][-1]
 
 
-def has_velocity(command, now):
-    return command.command(now).velocity is not None
-
-
-def has_pose(command, now):
-    return command.command(now).pose is not None
+def published(command, now):
+    """Whether a velocity, and whether a pose is published."""
+    both = command.command(now)
+    return both.velocity is not None, both.pose is not None
 
 
 def test_keys_add_up_and_space_takes_the_velocity_back(command):
@@ -62,14 +60,12 @@ def test_a_request_other_than_to_walk_takes_the_velocity_back(command, request_)
 
 def test_a_velocity_is_published_until_a_second_after_it_has_become_zero_and_a_pose_for_a_second(command):
     press(command, "2", "0", now=10.0)
-    assert not has_velocity(command, 10.0) and not has_pose(command, 10.0)
+    assert published(command, 10.0) == (False, False)
     press(command, "w", now=10.0)
-    assert has_velocity(command, 60.0)
-    assert not has_pose(command, 10.0)
+    assert published(command, 10.0) == published(command, 60.0) == (True, False)
     press(command, "space", "f", now=70.0)
-    for is_published in (has_velocity, has_pose):
-        assert is_published(command, 70.9)
-        assert not is_published(command, 71.1)
+    assert published(command, 70.9) == (True, True)
+    assert published(command, 71.1) == (False, False)
 
 
 def test_the_help_names_every_key_and_both_ways_of_a_pair():

@@ -74,16 +74,15 @@ def controller(services):
     return services
 
 
-def pixels(browser):
-    return browser.run("return document.getElementById('scene').toDataURL()")
+PIXELS = "return document.getElementById('scene').toDataURL()"
 
 
 @pytest.mark.parametrize("browser", ["desktop", "phone"], indirect=True)
 def test_the_page_shows_a_robot_that_moves(browser, ideal_robot):
-    before = pixels(browser)
+    before = browser.run(PIXELS)
     ideal_robot.stand()
     wait_until(lambda: browser.run("return monitor.snapshot.trunk[2]") > 0.3, "the robot standing")
-    wait_until(lambda: pixels(browser) != before, "another image")
+    wait_until(lambda: browser.run(PIXELS) != before, "another image")
     drawn = browser.run("return monitor.scene.drawn")
     wait_until(lambda: browser.run("return monitor.scene.drawn") > drawn + 10, "more snapshots")
     assert browser.run("return document.documentElement.scrollWidth <= innerWidth"), "nothing sticks out sideways"
