@@ -11,7 +11,7 @@ import yaml
 from ros_fixtures import domain as domain
 from ros_fixtures import make_node as make_node
 from ros_fixtures import robot as robot
-from ros_harness import COMMAND_PERIOD, TIMEOUT, Client, Process, ros_arguments
+from ros_harness import TIMEOUT, Client, Process, ros_arguments
 from std_msgs.msg import String
 
 from fcnet_core.robot import ROBOT_FOLDER
@@ -44,14 +44,6 @@ class BridgeClient(Client):
         for subscription in subscriptions:
             self.node.destroy_subscription(subscription)
         return received
-
-    def move(self, begin, end, seconds):
-        """Send targets on the way from one pose to another, every 20 ms."""
-        began = time.monotonic()
-        while (share := (time.monotonic() - began) / seconds) < 1.0:
-            self.send_targets(begin + share * (end - begin))
-            time.sleep(COMMAND_PERIOD)
-        self.send_targets(end)
 
     def begin(self, board, positions):
         """Damp, then send targets until they are followed; a bridge that gets no time on this machine may refuse."""

@@ -46,15 +46,9 @@ def healthy_state(robot: Robot, **changes: Any) -> LowState:
     return replace(state, **changes)
 
 
-def uniform(seed: int, shape: int | tuple[int, ...]) -> np.ndarray:
-    """Numbers from 0 to 1; the raw stream of a bit generator is the same in every NumPy."""
-    raw = np.random.PCG64(seed).random_raw(int(np.prod(shape)))
-    return (raw >> np.uint64(11)).reshape(shape) * 2.0**-53
-
-
 def random_commands(count: int) -> Iterator[LowCommand]:
     """Yield commands over the whole range of the wire."""
-    for row in uniform(33, (count, 6, 12)):
+    for row in np.random.default_rng(33).random((count, 6, 12)):
         spans = COMMAND_SPANS.values()
         values = [low + (high - low) * numbers for (low, high), numbers in zip(spans, row[1:], strict=True)]
         yield LowCommand((row[0] * 256).astype(np.uint8), *values)
@@ -62,7 +56,7 @@ def random_commands(count: int) -> Iterator[LowCommand]:
 
 def random_states(count: int) -> Iterator[LowState]:
     """Yield states with values over the whole range of the wire."""
-    for row in uniform(38, (count, 120)):
+    for row in np.random.default_rng(38).random((count, 120)):
         joints = row[:60].reshape(5, 12)
         yield LowState(
             mode=(joints[0] * 256).astype(np.uint8),
