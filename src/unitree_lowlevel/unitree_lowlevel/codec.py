@@ -54,6 +54,12 @@ class LowCommand:
     damping: Array
 
 
+def damping_command(damping: Array) -> LowCommand:
+    """Return the command without stiffness, with this damping (12,) [Nms/rad]."""
+    servo, zeros = np.full(MOTORS, SERVO, dtype=np.uint8), np.zeros(MOTORS)
+    return LowCommand(servo, np.full(MOTORS, POSITION_STOP), zeros, zeros, zeros, damping)
+
+
 @dataclass(frozen=True)
 class LowState(SensorReading):
     """One state of the robot. torque is the board's estimate; further joint arrays (12,) in the order of JOINTS.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.robot import Robot
-from unitree_lowlevel.codec import MOTORS, PERIOD, POSITION_STOP, SERVO, LowCommand, LowState
+from unitree_lowlevel.codec import MOTORS, PERIOD, SERVO, LowCommand, LowState, damping_command
 from unitree_lowlevel.safety.checks import TILT, Finding, Severity, TargetWatch, least_damping, require_drivable
 from unitree_lowlevel.safety.monitor import BEGIN_TIME, IDENTITY, RemoteLoss, SafetyMonitor, Trips
 from unitree_lowlevel.transport import Reception, TransportCounters
@@ -38,12 +38,6 @@ class DriverMode(str, Enum):
     TRIPPED = "tripped"
 
 
-def damping_command(robot: Robot) -> LowCommand:
-    """Return the damping command: no stiffness, the robot file's holding damping."""
-    stop, damping = np.full(MOTORS, POSITION_STOP), robot.damping
-    return LowCommand(_SERVO, stop, velocity=_ZERO, torque=_ZERO, stiffness=_ZERO, damping=damping)
-
-
 class MotorDriver:
     """Turns targets of named sources into motor commands, or into damping. Times [s] are from time.monotonic. Raises
     FcnetError for a robot that a motor board cannot drive, see require_drivable.
@@ -57,9 +51,9 @@ class MotorDriver:
     armed: its targets may start. It is disarmed by its start, by rejected targets, by a trip and by a cycle later than
     the robot's max_cycle_gap.
 
-    mode. owner: the source that is followed, or "". refused: number of
-    rejected commands. warnings: texts. target_refusal: why no targets would be followed now, or "". The last two are
-    updated in the cycle in which a finding appears or disappears, otherwise every second.
+    owner: the followed source, or "". refused: number of rejected commands. target_refusal: why no targets would be
+    followed now, or "". It and warnings are updated in the cycle in which a finding appears or disappears, otherwise
+    every second.
     """
 
     def __init__(
@@ -83,8 +77,8 @@ class MotorDriver:
         self._recovery, self._allow_recovery = self._monitor.recovery, allow_recovery
         self._target_watch = TargetWatch(robot.safety)
         self._limiter = CommandLimiter(robot, period, interpolation_time)
-        self._damped = damping_command(robot)
-        self._gains = self._next_gains = (robot.kp, robot.kd)
+        self._damped = damping_command(robot.damping)
+        self._gains = robot.kp, robot.kd  # of the next start
         self._gains_problem: str | None = None
         self._active = False
         self._armed: dict[str, None] = {}  # sources, the newest damp last
@@ -135,8 +129,8 @@ class MotorDriver:
         kp, kd = np.asarray(kp, dtype=np.float64), np.asarray(kd, dtype=np.float64)
         self._gains_problem = self._monitor.checks.gains(kp, kd)
         if self._gains_problem is None:
-            self._next_gains = _ZERO + kp, _ZERO + kd
-            if self.mode is DriverMode.FOLLOWING and not np.array_equal(self._next_gains, self._gains):
+            before, self._gains = self._gains, (_ZERO + kp, _ZERO + kd)
+            if self.mode is DriverMode.FOLLOWING and not np.array_equal(before, self._gains):
                 self._trips.log("new gains are accepted: they apply when targets start the next time")
         return self._gains_problem
 
@@ -242,8 +236,7 @@ class MotorDriver:
             self._publish_findings(now)
             if self.mode is not DriverMode.FOLLOWING or target is None or (state := self.state) is None:
                 return self._damped
-            self._limiter.share = self._recovery.torque
-            return self._limiter.command(target, state.position, state.velocity, now)
+            return self._limiter.command(target, state.position, state.velocity, now, self._recovery.torque)
 
     def _stop_late(self, now: float) -> None:
         gap, self._now = now - self._now, now
@@ -272,7 +265,7 @@ class MotorDriver:
         if refusal := self._monitor.checks.first_target(state.position, target):
             return refusal
         self.mode, self.owner = DriverMode.FOLLOWING, source
-        self._gains, self._target_time = self._next_gains, -math.inf
+        self._target_time = -math.inf
         self._armed.pop(source)
         self._recovery.begin(self._now)
         self._limiter.start(state.position, *self._gains, self._now)
@@ -308,15 +301,8 @@ class MotorDriver:
         findings = self._trips.others(self._findings)
         self._trips.warn(now, findings)
         refused = now - self._refusal_time < REFUSAL_MEMORY
-        key = (
-            self.mode,
-            self._active,
-            bool(self._armed),
-            self._gains_problem,
-            self.trip,
-            *((finding.name, finding.severity) for finding in findings),
-            refused and self._refusal,
-        )
+        driver = (self.mode, self._active, bool(self._armed), self._gains_problem, self.trip)
+        key = (driver, refused and self._refusal, *((finding.name, finding.severity) for finding in findings))
         if key == self._published and now - self._published_time < 1.0:
             return
         self._published, self._published_time = key, now
@@ -338,18 +324,15 @@ class CommandLimiter:
     - Positions stay within the limits of each side and change no faster than the robot's slew.
     - Gains start with zero stiffness and the holding damping, and stay below the robot's bounds. Damping is never below
       `least_damping`.
-    - The torque that spring and damper together command at the measured joints is within `share` of the motors' limits.
+    - The torque that spring and damper together command at the measured joints is within a share of the motors' limits.
       Damping is lowered first, down to the limit; stiffness gets the rest.
     """
 
     def __init__(self, robot: Robot, period: float, longest_ramp: float) -> None:
         self._robot = robot
-        self._lower, self._upper = robot.lower, robot.upper
-        self.share = 1.0
-        self._torque_limit = robot.torque_limit
         self._step = robot.safety.max_target_rate * period
         self._longest_ramp = longest_ramp
-        self._damped = damping_command(robot)
+        self._damped = damping_command(robot.damping)
         self.start(robot.rest_pose, self._damped.stiffness, self._damped.damping, 0.0)
 
     def start(self, position: Array, kp: Array, kd: Array, now: float) -> None:
@@ -358,7 +341,7 @@ class CommandLimiter:
         kp [Nm/rad] and kd [Nms/rad], each (12,), are the gains after the soft start, clipped to the robot's bounds.
         """
         safety = self._robot.safety
-        self._last = self._from = self._to = np.minimum(np.maximum(position, self._lower), self._upper)
+        self._last = self._from = self._to = np.minimum(np.maximum(position, self._robot.lower), self._robot.upper)
         self._started, self._aimed, self._duration = now, now - self._longest_ramp, 0.0
         self._kp = np.minimum(np.maximum(kp, 0.0), safety.max_kp)
         self._least = least_damping(self._robot, self._kp)
@@ -377,16 +360,16 @@ class CommandLimiter:
             return self._to
         return self._from + elapsed / self._duration * (self._to - self._from)
 
-    def command(self, target: Array, measured: Array, velocity: Array, now: float) -> LowCommand:
-        """Return the command towards `target`, a position of the ramp, for joints at `measured` with `velocity`.
-        Non-finite input gives the damping command.
+    def command(self, target: Array, measured: Array, velocity: Array, now: float, share: float = 1.0) -> LowCommand:
+        """Return the command towards `target`, a position of the ramp, for joints at `measured` with `velocity`; share:
+        of the torque limits. Non-finite input gives the damping command.
         """
         position = np.minimum(np.maximum(target, self._last - self._step), self._last + self._step)
-        position = np.minimum(np.maximum(position, self._lower), self._upper)
+        position = np.minimum(np.maximum(position, self._robot.lower), self._robot.upper)
         kp, kd = self._gains(now)
-        error = position - measured
-        if not (kp * np.abs(error) + kd * np.abs(velocity) <= self.share * self._torque_limit).all():
-            kp, kd = self._within_torque(kp, kd, error, velocity)
+        error, torque = position - measured, share * self._robot.torque_limit
+        if not (kp * np.abs(error) + kd * np.abs(velocity) <= torque).all():
+            kp, kd = self._within_torque(kp, kd, error, velocity, torque)
         if not math.isfinite(float((position + kp + kd).sum())):
             return self._damped
         self._last = position
@@ -400,13 +383,13 @@ class CommandLimiter:
         holding = self._damped.damping
         return share * self._kp, np.maximum(holding + share * (self._kd - holding), self._least)
 
-    def _within_torque(self, kp: Array, kd: Array, error: Array, velocity: Array) -> tuple[Array, Array]:
-        """Return gains of at most kp and kd so that spring and damper together stay within the torque limits.
+    def _within_torque(self, kp: Array, kd: Array, error: Array, velocity: Array, torque: Array) -> tuple[Array, Array]:
+        """Return gains of at most kp and kd so that spring and damper together stay within `torque` (12,) [Nm].
 
         Each one stays within the limits. If a joint moves away from its target, both act in the same direction: the
         spring gets the rest that the damper leaves.
         """
-        torque, speed = self.share * self._torque_limit, np.maximum(np.abs(velocity), _SMALLEST)
+        speed = np.maximum(np.abs(velocity), _SMALLEST)
         kd = np.minimum(kd, np.maximum(torque / speed, self._least))
         left = np.where(error * velocity < 0.0, np.maximum(torque - kd * speed, 0.0), torque)
         return np.minimum(kp, left / np.maximum(np.abs(error), _SMALLEST)), kd

@@ -30,8 +30,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import SensorReading
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import GENERATIONS, MOTORS, encode_command
-from unitree_lowlevel.driver import damping_command
+from unitree_lowlevel.codec import GENERATIONS, MOTORS, damping_command, encode_command
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.safety.monitor import RemoteLoss
 from unitree_lowlevel.transport import Reception
@@ -170,7 +169,7 @@ class IoClient:
         self.ended = self.error = ""
         self.is_silent = False
         self._address = resolve(settings.host), settings.port
-        damping = damping_command(load_robot(settings.robot))
+        damping = damping_command(load_robot(settings.robot).damping)
         self._damping = encode_command(GENERATIONS[settings.generation], damping)
         self._events: deque[tuple[int, str]] = deque(maxlen=100)
         self._robot: socket.socket | None = None

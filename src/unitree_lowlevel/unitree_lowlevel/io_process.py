@@ -25,8 +25,8 @@ import numpy as np
 from fcnet_core.control.timing import request_privileges
 from fcnet_core.errors import RobotInUseError
 from fcnet_core.robot import load_robot
-from unitree_lowlevel.codec import GENERATIONS
-from unitree_lowlevel.driver import MotorDriver, damping_command
+from unitree_lowlevel.codec import GENERATIONS, damping_command
+from unitree_lowlevel.driver import MotorDriver
 from unitree_lowlevel.io_link import LONGEST, IoSettings, Report, Request, Response, Targets, encode_cycle
 from unitree_lowlevel.network import resolve
 from unitree_lowlevel.transport import make_transport
@@ -112,7 +112,7 @@ class IoProcess:
             remote_lost=settings.remote_lost,
             allow_recovery=settings.allow_recovery,
         )
-        self._damping = damping_command(robot)
+        self._damping = damping_command(robot.damping)
         self._longest_gap = robot.safety.max_cycle_gap
         self._transport = make_transport(
             settings.transport, GENERATIONS[settings.generation], (settings.host, settings.port), settings.local_port

@@ -70,30 +70,26 @@ class CommandLog:
     """
 
     def __init__(self, keep: int = 10_000) -> None:
-        self._lock = threading.Lock()
         self._history: deque[tuple[float, LowCommand]] = deque(maxlen=keep)
         self.reset()
 
     def reset(self) -> None:
         """Clear the log."""
-        with self._lock:
-            self.count = 0  # good commands
-            self.bad: Counter[str] = Counter()  # rejected datagrams by the kind of their WireError
-            self.last: LowCommand | None = None
-            self._history.clear()
+        self.count = 0  # good commands
+        self.bad: Counter[str] = Counter()  # rejected datagrams by the kind of their WireError
+        self.last: LowCommand | None = None
+        self._history.clear()
 
     def record(self, command: LowCommand, arrival: float) -> None:
         """Add a valid command."""
-        with self._lock:
-            self.count += 1
-            self.last = command
-            self._history.append((arrival, command))
+        self.count += 1
+        self.last = command
+        self._history.append((arrival, command))
 
     @property
     def recent(self) -> list[tuple[float, LowCommand]]:
         """The last `keep` valid commands with their arrivals, oldest first."""
-        with self._lock:
-            return list(self._history)
+        return list(self._history.copy())  # a copy is made at once, also while the board's thread adds commands
 
     def last_stiff(self) -> float | None:
         """Return the arrival of the last stiff command, None without any."""
