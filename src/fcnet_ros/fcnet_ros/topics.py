@@ -199,9 +199,9 @@ def create_request_services(
     A request returns the text of its response; if it raises ValueError or OSError, the response is a refusal with it.
     """
 
-    def respond(request: Callable[[Any], str], message: Any, response: Any) -> Any:
+    def respond(request: Callable[[], str], _message: Any, response: Any) -> Any:
         try:
-            response.message, response.success = request(message), True
+            response.message, response.success = request(), True
         except (ValueError, OSError) as refusal:  # OSError: such as too many open files
             response.message = str(refusal)
         node.get_logger().info(response.message)
@@ -213,7 +213,10 @@ def create_request_services(
         emergency_stop()
         return STOPPED
 
+    def respond_to_stop(message: Any, response: Any) -> Any:
+        return respond(partial(stop, message), message, response)
+
     for name, request in requests.items():
-        node.create_service(Trigger, f"~/{name}", partial(respond, lambda _message, request=request: request()))
+        node.create_service(Trigger, f"~/{name}", partial(respond, request))
     if emergency_stop is not None:
-        node.create_service(SetBool, f"~/{Request.EMERGENCY_STOP.value}", partial(respond, stop))
+        node.create_service(SetBool, f"~/{Request.EMERGENCY_STOP.value}", respond_to_stop)
