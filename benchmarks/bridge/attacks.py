@@ -23,7 +23,7 @@ from std_srvs.srv import SetBool, Trigger
 from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint
 
 from fcnet_core.names import CONTROLLER
-from fcnet_ros.targets import Gains
+from fcnet_ros.targets import gains_text
 from fcnet_ros.topics import (
     CMD_POSE,
     CMD_VEL,
@@ -143,7 +143,7 @@ def texts(topic: Topic, *contents: str) -> Run:
 
 def uniform_gains(kp: float, kd: float) -> str:
     """Return the message with the same gains for all joints."""
-    return Gains(dict.fromkeys(JOINTS, kp), dict.fromkeys(JOINTS, kd)).text()
+    return gains_text(JOINTS, [kp] * len(JOINTS), [kd] * len(JOINTS))
 
 
 @chosen
