@@ -28,7 +28,7 @@ from rclpy.topic_endpoint_info import TopicEndpointInfo
 from fcnet_core.control.timing import NEVER
 from fcnet_core.errors import RobotInUseError
 from fcnet_ros.serialized import MAX_SIZE
-from fcnet_ros.topics import NEWEST, NoExecutor, Topic, steady_timer
+from fcnet_ros.topics import NEWEST, WARNING_PERIOD, NoExecutor, Topic, steady_timer
 
 GID_SIZE = 16  # [bytes] in use of a GID; Humble stores 24
 OK, NO_MESSAGE = 0, 401  # return codes of rcl
@@ -233,7 +233,7 @@ class OnePublisher:
     def store(self, since: float) -> bool:
         """Decode and store the newest message if it was received after `since`; return whether it was.
 
-        Messages over the topic's limit are dropped.
+        Damaged messages, and those over the topic's limit, are dropped.
         """
         while (taken := self._messages.take() or self._successor()) is not None:
             content, arrived, gid = taken
@@ -247,7 +247,13 @@ class OnePublisher:
             return False
         if self._content is not None:
             content, self._content = self._content, None
-            self._store(content if self._kind is None else deserialize_message(content, self._kind), self.received)
+            try:
+                message = content if self._kind is None else deserialize_message(content, self._kind)
+            except RuntimeError:  # of the middleware
+                warn = self._node.get_logger().warning
+                warn(f"a damaged message on {self.topic.name} is ignored", throttle_duration_sec=WARNING_PERIOD)
+            else:
+                self._store(message, self.received)
         return True
 
     def _successor(self) -> Message | None:

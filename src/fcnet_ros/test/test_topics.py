@@ -48,13 +48,14 @@ def test_a_robot_without_a_urdf_has_no_description(node, body, published):
     assert node.count_publishers("robot_description") == published
 
 
-def test_messages_beyond_a_topics_limit_are_left_out_and_the_next_is_taken(node):
+def test_messages_that_are_damaged_or_beyond_a_topics_limit_are_left_out_and_the_next_is_taken(node):
     topic = Topic("words", String, LATCHED, QoSProfile(depth=10), limit=100)
     taken, found, executor = [], [], GuardedExecutor(node)
     topic.subscribe(node, taken.append)
     polled = OnePublisher(node, topic, lambda message, _: found.append(message.data), 1.0)
     publisher = topic.publisher(node)
     wait_until(lambda: publisher.get_subscription_count() == 2, "subscribers")
+    publisher.publish(b"\0\1\0\0\xff")
     publisher.publish(String(data="x" * 1000))
     publisher.publish(String(data="short"))
 
