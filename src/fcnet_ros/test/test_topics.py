@@ -56,6 +56,7 @@ def test_messages_that_are_damaged_or_beyond_a_topics_limit_are_left_out_and_the
     publisher = topic.publisher(node)
     wait_until(lambda: publisher.get_subscription_count() == 2, "subscribers")
     publisher.publish(b"\0\1\0\0\xff")
+    wait_until(lambda: polled.store(NEVER) and polled.received > NEVER, "the damaged message")
     publisher.publish(String(data="x" * 1000))
     publisher.publish(String(data="short"))
 
