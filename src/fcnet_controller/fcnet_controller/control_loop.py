@@ -149,35 +149,32 @@ class SimulatedPace(Pace):
         return self._sent
 
 
-class ControlLoop:
-    """Runs cycles in its own thread from `start` to `stop`, which leaves the robot damped.
+class ControlLoop(threading.Thread):
+    """The thread that runs cycles from `start` to `stop`, which leaves the robot damped.
 
     `on_change` is called after every change of mode or fault, and at the end; `on_start` first, in the thread.
     """
 
     def __init__(self, pace: Pace, on_change: Callable[[], None], on_start: Callable[[], None] = lambda: None) -> None:
+        super().__init__(name="control", daemon=True)
         self._pace, self._publisher = pace, pace.publisher
         self._on_change, self._on_start = on_change, on_start
         self._stopping = threading.Event()
         self._ended = False
-        self._thread = threading.Thread(target=self._run, name="control", daemon=True)
 
     @property
     def is_running(self) -> bool:
         """Whether cycles run; after an error it is false when `on_change` is called, in the thread itself."""
-        return self._thread.is_alive() and not self._ended
-
-    def start(self) -> None:
-        """Start to command the robot."""
-        self._thread.start()
+        return self.is_alive() and not self._ended
 
     def stop(self) -> None:
         """End the thread and wait for it; its last messages are damping."""
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        if self.is_alive():
+            self.join()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Run the cycles, in the thread."""
         try:
             self._on_start()
             self._run_cycles()

@@ -24,41 +24,22 @@ class ControllerParameters(RecorderParameters):
     runtime: RuntimeName = parameter(  # noqa: RUF009 - a str, which ruff does not see
         "auto", "runtime of the policy; auto is numba if the policy has a compiled step", choices=get_args(RuntimeName)
     )
-    control_rate: float = parameter(
-        0.0, "control cycles per second [Hz], a multiple of the policy's rate; 0 for that rate", CONTROL_RATES
-    )
-    cmd_vel_timeout: float = parameter(
-        VELOCITY_TIMEOUT, "age [s] from which a cmd_vel counts as zero: the robot stands", (0.05, 5.0)
-    )
-    state_timeout: float = parameter(
-        0.2, "age [s] from which a state is a fault; so is a control loop that is later than this", (0.01, 1.0)
-    )
+    control_rate: float = parameter(0.0, "control rate [Hz], multiple of the policy's; 0: the policy's", CONTROL_RATES)
+    cmd_vel_timeout: float = parameter(VELOCITY_TIMEOUT, "age [s] from which a cmd_vel counts as zero", (0.05, 5.0))
+    state_timeout: float = parameter(0.2, "age [s] of a state, or lateness of the loop, that is a fault", (0.01, 1.0))
     use_stamped_cmd_vel: bool = parameter(False, "cmd_vel is a TwistStamped instead of a Twist")
     auto_start: bool = parameter(False, "configure, activate, stand up and walk at the start; for simulation")
-    auto_activate: bool = parameter(
-        False, "configure and activate at the start and stay passive, also with auto_start; for a real robot"
-    )
-    real_time_factor: float = parameter(
-        1.0, "robot's seconds per second, a factor of the control rate, to keep pace with a simulator", SPEEDS
-    )
-    simulated_time: bool = parameter(
-        False,
-        "run a cycle for each control period of the states' stamps, for a simulator with clock; not for a real robot",
-    )
-    follows_targets: bool = parameter(
-        True, "whether joints that do not follow their targets are a fault; false if the states are a recording"
-    )
+    auto_activate: bool = parameter(False, "configure, activate and stay passive, despite auto_start; for real robots")
+    real_time_factor: float = parameter(1.0, "robot's seconds per second, a factor of the control rate", SPEEDS)
+    simulated_time: bool = parameter(False, "run one cycle per control period of the states' stamps; for simulators")
+    follows_targets: bool = parameter(True, "joints that do not follow targets are a fault; false for a recording")
     targets_over: str = parameter("dds", WAY, choices=WAYS)
-    realtime_priority: int = parameter(
-        0, "SCHED_FIFO priority of the control thread, below the bridge's; 0 for none", (0, 98)
-    )
+    realtime_priority: int = parameter(0, "SCHED_FIFO priority of the loop, below the bridge's; 0 for none", (0, 98))
     lock_memory: bool = parameter(False, "keep this process in memory (mlockall)")
     stand_up_time: float = parameter(2.0, "duration [s] of standing up", (0.5, 10.0))
     lie_down_time: float = parameter(2.0, "duration [s] of lying down", (0.5, 10.0))
     stance_width: float = parameter(0.0, "change of the stance width as a fraction of it", (-0.5, 0.5), changeable=True)
-    foot_clearance: float = parameter(
-        0.0, "change of the height [m] to which a swinging foot is lifted", (-0.05, 0.15), changeable=True
-    )
+    foot_clearance: float = parameter(0.0, "change of the height [m] of swinging feet", (-0.05, 0.15), changeable=True)
     stride_frequency: float = parameter(0.0, "change of the stride frequency [Hz]", (-1.0, 1.0), changeable=True)
 
 

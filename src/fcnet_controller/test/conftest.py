@@ -16,7 +16,6 @@ from ros_harness import IdealRobot, ros_arguments
 
 from fcnet_core.model_file import save_model
 from fcnet_core.names import CONTROLLER
-from fcnet_core.robot import load_robot
 from fcnet_ros.topics import MODE
 
 LONGEST_STATE_TIMEOUT = 1.0  # [s]
@@ -32,13 +31,6 @@ def model(robot):
 def model_path(model, tmp_path_factory):
     path = tmp_path_factory.mktemp("models") / "aliengo.safetensors"
     save_model(model, path)
-    return path
-
-
-@pytest.fixture(scope="session")
-def a1_model_path(tmp_path_factory):
-    path = tmp_path_factory.mktemp("models") / "a1.safetensors"
-    save_model(small_model(load_robot("a1")), path)
     return path
 
 

@@ -18,15 +18,29 @@ from fcnet_teleop.controls import Command
 PERIOD = 0.05  # [s]
 
 
-def poll(messages):
-    """Take new messages, as the control loop does in each cycle."""
-    for message in messages:
-        message.store(NEVER)
+@pytest.fixture
+def receive(bench):
+    """Receive the commands of sources; return a function for the source in control and its setpoints, by then."""
+
+    def receive(*sources, timeout=5.0, stamped=False):
+        arbiter, given = CommandArbiter(timeout), ControllerParameters(use_stamped_cmd_vel=stamped)
+        messages = receive_commands(bench.node, arbiter, sources, given, time.monotonic)
+
+        def in_force():
+            time.sleep(PERIOD)
+            for message in messages:  # as the control loop does in each cycle
+                message.store(NEVER)
+            now = time.monotonic()
+            return arbiter.source(now), arbiter.wanted(now)
+
+        return in_force
+
+    return receive
 
 
-def test_an_operator_overrides_a_planner_until_silent(bench):
-    arbiter, sources = CommandArbiter(timeout=1.0), load_remote_map().sources
-    messages = receive_commands(bench.node, arbiter, sources, ControllerParameters(), time.monotonic)
+def test_an_operator_overrides_a_planner_until_silent(bench, receive):
+    sources = load_remote_map().sources
+    in_force = receive(*sources, timeout=1.0)
     publishers = {source.name: CMD_VEL.named(source.velocity).publisher(bench.node) for source in sources}
     speeds = {}
 
@@ -35,10 +49,8 @@ def test_an_operator_overrides_a_planner_until_silent(bench):
         for name, speed in speeds.items():
             if speed is not None:
                 publishers[name].publish(Twist(linear=Vector3(x=speed)))
-        time.sleep(PERIOD)
-        poll(messages)
-        now = time.monotonic()
-        return arbiter.source(now), arbiter.wanted(now)[0]
+        source, setpoints = in_force()
+        return source, setpoints[0]
 
     for name, speed, expected in (
         ("cmd_vel", 0.5, ("cmd_vel", 0.5)),
@@ -58,28 +70,21 @@ def source_under(topics):
 
 
 @pytest.mark.parametrize("stamped", [False, True])
-def test_velocity_and_pose_arrive_as_published(bench, stamped):
-    arbiter, source = CommandArbiter(timeout=30.0), source_under("stamped" if stamped else "plain")
-    given = ControllerParameters(use_stamped_cmd_vel=stamped)
-    messages = receive_commands(bench.node, arbiter, [source], given, time.monotonic)
-    publisher = CommandPublisher(bench.node, source, stamped)
+def test_velocity_and_pose_arrive_as_published(bench, receive, stamped):
+    source = source_under("stamped" if stamped else "plain")
+    in_force, publisher = receive(source, timeout=30.0, stamped=stamped), CommandPublisher(bench.node, source, stamped)
 
     def arrives():
         velocity, pose = {"vx": 0.3, "vy": -0.1, "yaw_rate": 0.2}, {"height": -0.05, "roll": 0.1, "pitch": -0.15}
         publisher.publish(Command(velocity, pose))
-        time.sleep(0.05)
-        poll(messages)
-        wanted = arbiter.wanted(time.monotonic())[:6]
-        return np.allclose(wanted, [0.3, -0.1, 0.2, -0.05, 0.1, -0.15], atol=1e-6)
+        name, setpoints = in_force()
+        return name == "mine" and np.allclose(setpoints[:6], [0.3, -0.1, 0.2, -0.05, 0.1, -0.15], atol=1e-6)
 
     bench.until(arrives, "velocity and pose")
-    assert arbiter.source(time.monotonic()) == "mine"
 
 
-def test_a_stamped_velocity_is_as_old_as_its_stamp(bench):
-    arbiter = CommandArbiter(timeout=5.0)
-    given = ControllerParameters(use_stamped_cmd_vel=True)
-    messages = receive_commands(bench.node, arbiter, [source_under("aged")], given, time.monotonic)
+def test_a_stamped_velocity_is_as_old_as_its_stamp(bench, receive):
+    in_force = receive(source_under("aged"), stamped=True)
     publisher = bench.node.create_publisher(TwistStamped, "aged/cmd_vel", 1)
 
     def counts(age):
@@ -87,10 +92,7 @@ def test_a_stamped_velocity_is_as_old_as_its_stamp(bench):
         message.twist.linear.x = 0.4
         message.header.stamp.sec = bench.node.get_clock().now().to_msg().sec - age
         publisher.publish(message)
-        time.sleep(0.05)
-        poll(messages)
-        return arbiter.source(time.monotonic()) == "mine"
+        return in_force()[0] == "mine"
 
     bench.until(lambda: counts(age=1), "a velocity of now")
-    arbiter.clear()
-    assert not any(counts(age=60) for _ in range(10))
+    bench.until(lambda: not counts(age=60), "a velocity that does not count")

@@ -21,25 +21,17 @@ def copied() -> list[str]:
     return [word for line in lines for word in line.split()[:-1] if word[:2] != "--"]
 
 
-def ignored(path: str) -> bool:
-    patterns = [line for line in (WORKSPACE / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
-    return any(fnmatch.fnmatch(path, pattern) for pattern in patterns)
-
-
 def stages() -> dict[str, str]:
     """The text of every stage of the Dockerfile by its name."""
     parts = re.split(r"(?m)^FROM .* AS (\w+)$", (DOCKER / "Dockerfile").read_text())
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def compose() -> dict:
-    return yaml.safe_load((DOCKER / "compose.yaml").read_text())
-
-
 @pytest.mark.parametrize("source", copied())
 def test_what_is_copied_into_an_image_exists_and_is_not_kept_from_the_builder(source):
     assert (WORKSPACE / source).exists()
-    assert not ignored(source)
+    patterns = [line for line in (WORKSPACE / ".dockerignore").read_text().splitlines() if line and line[0] != "#"]
+    assert not any(fnmatch.fnmatch(source, pattern) for pattern in patterns)
 
 
 def test_the_development_image_holds_the_files_that_make_test_reads():
@@ -50,7 +42,7 @@ def test_the_development_image_holds_the_files_that_make_test_reads():
 
 
 def test_compose_builds_stages_of_the_dockerfile_and_mounts_folders_that_exist():
-    services = compose()["services"].values()
+    services = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"].values()
     assert {service["build"]["target"] for service in services} == {"robot", "development"} <= set(stages())
     assert all((DOCKER / path.split(":")[0]).is_dir() for service in services for path in service.get("volumes", ()))
 

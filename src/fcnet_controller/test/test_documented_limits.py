@@ -22,12 +22,6 @@ INSIDE = (WORKSPACE / "docs" / "inside.md").read_text()
 LOW_LEVEL = WORKSPACE / "src" / "unitree_lowlevel" / "unitree_lowlevel"
 
 
-def findings_in_the_code() -> set[str]:
-    """The name of every finding: the first argument of each Finding."""
-    text = "\n".join(path.read_text() for path in (LOW_LEVEL / "driver.py", *(LOW_LEVEL / "safety").glob("*.py")))
-    return {IDENTITY, *re.findall(r'Finding\(\s*"([a-z_]+)"', text)}
-
-
 def rows(after: str) -> list[list[str]]:
     """The cells of the table that follows a line with `after`."""
     lines = GUIDE.split(after, 1)[1].split("\n\n")[2].splitlines()[2:]
@@ -38,16 +32,14 @@ def test_every_trip_is_explained_and_none_is_invented():
     only_warnings = {"foreign_packets", "rejected_packets", "unsent_commands"}
     only_warnings |= {"board_restarted", "old_states", "tick_jump"}
     explained = {name for row in rows("## Trips") for name in re.findall(r"`(\w+)`", row[0])}
-    assert explained | only_warnings == findings_in_the_code()
+    code = "\n".join(path.read_text() for path in (LOW_LEVEL / "driver.py", *(LOW_LEVEL / "safety").glob("*.py")))
+    assert explained | only_warnings == {IDENTITY, *re.findall(r'Finding\(\s*"([a-z_]+)"', code)}
     assert all(f"`{name}`" in GUIDE for name in only_warnings)
 
 
 def test_the_thresholds_of_the_trips_are_those_of_a_robot_file():
-    known = set(Safety.__struct_fields__)
-    named = {
-        word for row in rows("## Trips") for word in re.findall(r"\b\w+_\w+\b", row[1].replace("joint_trajectory", ""))
-    }
-    assert named <= known
+    for row in rows("## Trips"):
+        assert set(re.findall(r"\b\w+_\w+\b", row[1])) <= {*Safety.__struct_fields__, "joint_trajectory"}
 
 
 def test_the_recommended_parameters_exist():
@@ -58,20 +50,12 @@ def test_the_recommended_parameters_exist():
         assert set(settings[f"/**/{node}"]["ros__parameters"]) <= set(default_parameters(kind))
 
 
-both_robots = pytest.mark.parametrize("name", ["aliengo", "a1"])
-
-
-@both_robots
-def test_an_inner_layer_damps_before_an_outer_one_takes_its_place(name):
+@pytest.mark.parametrize("name", ["aliengo", "a1"])
+def test_an_inner_layer_damps_before_an_outer_one_takes_its_place_at_the_times_of_the_page(name):
     safety, controller = load_robot(name).safety, ControllerParameters()
     assert PERIOD < safety.max_cycle_gap < SILENCE < safety.command_timeout < safety.state_timeout
     assert safety.state_timeout < controller.state_timeout
     assert safety.command_timeout > 3.0 / policy_rate(name, "")  # three lost targets are no reason to damp
-
-
-@both_robots
-def test_the_page_states_the_times_of_the_code(name):
-    safety = load_robot(name).safety
     table = INSIDE.partition("## Who damps, and when")[2]
     assert f"`command_timeout` ({safety.command_timeout:g} s)" in table
     assert f"`max_cycle_gap` ({safety.max_cycle_gap:g} s)" in table
@@ -79,7 +63,7 @@ def test_the_page_states_the_times_of_the_code(name):
     assert f"one cycle ({1e3 * PERIOD:g} ms)" in table
     assert f"{END_DAMPING:g} s of damping commands" in table
     assert f"{ORPHAN_DAMPING:g} s of damping commands" in table
-    assert f"`state_timeout` ({ControllerParameters().state_timeout:g} s)" in table
+    assert f"`state_timeout` ({controller.state_timeout:g} s)" in table
     assert f"age ({safety.state_timeout:g} s)" in table
     assert f"in fault within {FOLLOWING_PATIENCE:g} s" in table
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementInclude, ElementTree
 
 import pytest
 import rclpy
@@ -37,7 +37,6 @@ from unitree_lowlevel.fake_board.physics import JointPhysics
 
 FOLDER = Path(__file__).resolve().parents[3] / "config" / "security"
 BAG = FOLDER.parents[1] / "docs" / "examples" / "aliengo_walk"
-XI = "{http://www.w3.org/2001/XInclude}include"
 GRANTS = {"topics": ("publish", "subscribe"), "services": ("reply", "request")}  # elements and their attributes
 OPERATOR = "operator"  # an enclave for the command line, no node of the suite
 RECORDER = "rosbag2_recorder"
@@ -50,27 +49,20 @@ def read_policy():
     """Absolute names by node and direction: publish, subscribe, reply, request; what is included is inserted."""
     root = ElementTree.parse(FOLDER / "fcnet.policy.xml").getroot()
     assert (root.tag, root.get("version")) == ("policy", "0.2.0")
+    assert {element.get("xpointer") for element in root.iter(ElementInclude.XINCLUDE_INCLUDE)} == {
+        "xpointer(/profile/*)"
+    }
+    ElementInclude.include(root, base_url=f"{FOLDER}/")
     policy = {}
-    for enclave in root.findall("enclaves/enclave"):
-        for profile in enclave.findall("profiles/profile"):
-            node, namespace = profile.get("node"), profile.get("ns")
-            granted = policy.setdefault(node, {})
-            for element in parts(profile):
-                for direction in GRANTS[element.tag]:
-                    if element.get(direction) == "ALLOW":
-                        names = (absolute(entry.text, node, namespace) for entry in element)
-                        granted.setdefault(direction, set()).update(names)
+    for profile in root.findall("enclaves/enclave/profiles/profile"):
+        node, namespace = profile.get("node"), profile.get("ns")
+        granted = policy.setdefault(node, {})
+        for element in profile.iter():
+            for direction in GRANTS.get(element.tag, ()):
+                if element.get(direction) == "ALLOW":
+                    names = (absolute(entry.text, node, namespace) for entry in element)
+                    granted.setdefault(direction, set()).update(names)
     return policy
-
-
-def parts(profile):
-    """The elements of a profile, those of included files among them."""
-    for element in profile:
-        if element.tag == XI:
-            assert element.get("xpointer") == "xpointer(/profile/*)"
-            yield from parts(ElementTree.parse(FOLDER / element.get("href")).getroot())
-        else:
-            yield element
 
 
 def absolute(name, node, namespace):
@@ -101,10 +93,9 @@ def collect(domain):
         network = {"network.target": host, "network.port": port, "network.local_port": 0}
         given = {f"aliengo_bridge:{name}": value for name, value in network.items()}
         given |= {f"{node}:bridge": "aliengo_bridge" for node in ("monitor", "teleop_joy", "teleop_keyboard")}
-        given |= {"monitor:port": 0, "isaac_playback:live": "127.0.0.1:0"}
+        given |= {"monitor:port": 0, "isaac_playback:live": "127.0.0.1:0", "mujoco_board:port": 0}
         given |= {"mujoco_bridge:clock": True}
         given |= {f"{node}:use_sim_time": True for node in ("controller", "demo_course", "monitor")}  # beside a clock
-        given |= {"mujoco_board:address": "127.0.0.1", "mujoco_board:port": 0}
         arguments = [text for name, value in given.items() for text in ("-p", f"{name}:={value}")]
         with participant_profile():
             rclpy.init(args=["--ros-args", *arguments], domain_id=domain)
@@ -135,23 +126,17 @@ def uses_of(node):
 def names_of(node):
     """What the ROS graph has of a node, as soon as all that rclpy knows of is there; the graph lags behind."""
     who = node.get_name(), node.get_namespace()
-    made = {
-        "publish": {publisher.topic_name for publisher in node.publishers},
-        "subscribe": {subscription.topic_name for subscription in node.subscriptions},
-        "reply": {service.service_name for service in node.services},
-        "request": {client.service_name for client in node.clients},
-    }
     ways = {
-        "publish": node.get_publisher_names_and_types_by_node,
-        "subscribe": node.get_subscriber_names_and_types_by_node,
-        "reply": node.get_service_names_and_types_by_node,
-        "request": node.get_client_names_and_types_by_node,
+        "publish": (node.get_publisher_names_and_types_by_node, {one.topic_name for one in node.publishers}),
+        "subscribe": (node.get_subscriber_names_and_types_by_node, {one.topic_name for one in node.subscriptions}),
+        "reply": (node.get_service_names_and_types_by_node, {one.service_name for one in node.services}),
+        "request": (node.get_client_names_and_types_by_node, {one.service_name for one in node.clients}),
     }
     found = {}
 
     def is_complete():
-        found.update({way: [name for name, _ in names(*who)] for way, names in ways.items()})
-        return all(made[way] <= set(names) for way, names in found.items())
+        found.update({way: [name for name, _ in names(*who)] for way, (names, _) in ways.items()})
+        return all(made <= set(found[way]) for way, (_, made) in ways.items())
 
     wait_until(is_complete, f"all of {who} in the graph")
     return {way: names for way, names in found.items() if names}

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 import rclpy
 from launch import LaunchContext
-from launch_ros.actions import Node
 from rclpy.parameter import Parameter
 
 from fcnet_controller.descriptions import arguments, playback, robot
@@ -47,13 +46,7 @@ def written_out(name: str, backend: str) -> dict[str, str]:
 @pytest.mark.parametrize(("name", "given"), [(name, given) for name in LAUNCHES for given in LAUNCHES[name][2]])
 def test_every_node_of_a_launch_accepts_the_parameters_that_it_gets(name, given, context, monkeypatch):
     nodes = []
-
-    class Noted(Node):
-        def __init__(self, **options):
-            nodes.append(options)
-            super().__init__(**options)
-
-    monkeypatch.setattr(arguments, "Node", Noted)
+    monkeypatch.setattr(arguments, "Node", lambda **options: nodes.append(options))
     texts = dict(text.split(":=", 1) for text in given.split())
     if texts.pop("every", ""):
         texts = written_out(name, texts.get("backend", "")) | texts

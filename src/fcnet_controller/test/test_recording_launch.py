@@ -55,32 +55,21 @@ def test_the_notes_name_the_policy_and_the_parameters_in_force(launch, model_pat
     assert json.loads(notes["fcnet.launch"])["record"] == "true"
 
 
-@pytest.mark.parametrize(
-    ("keys", "in_root", "in_dog"),
-    [
-        ("controller", True, False),
-        ("/controller", True, False),
-        ("/dog/controller", False, True),
-        ("dog: controller", False, True),
-        ("/**", True, True),
-        ("/**/controller", True, True),
-        ("/**: controller", True, True),
-        ("/*/controller", False, True),
-        ("/dog/*", False, True),
-        ("/*", True, False),
-        ("/cat/controller", False, False),
-    ],
-)
-def test_the_noted_parameters_are_those_that_the_node_has(keys, in_root, in_dog, tmp_path, context):
+EVERYWHERE = ["/**", "/**/controller", "/**: controller"]
+IN_ROOT, IN_DOG = ["controller", "/controller", "/*"], ["/dog/controller", "dog: controller", "/*/controller", "/dog/*"]
+
+
+@pytest.mark.parametrize("keys", [*EVERYWHERE, *IN_ROOT, *IN_DOG, "/cat/controller"])
+def test_the_noted_parameters_are_those_that_the_node_has(keys, tmp_path, context):
     content = {"ros__parameters": {"control_rate": 100.0}}
     for key in reversed(keys.split(": ")):
         content = {key: content}
-    assert bool(controller_section(content, "")) == in_root
-    assert bool(controller_section(content, "/dog")) == in_dog
     file = tmp_path / "nodes.yaml"
     file.write_text(yaml.safe_dump(content))
-    read = [rate_of_a_node(namespace, file, context) for namespace in ("/", "/dog")]
-    assert read == [100.0 if expected else None for expected in (in_root, in_dog)]
+    for namespace, names in (("/", IN_ROOT), ("/dog", IN_DOG)):
+        expected = 100.0 if keys in (*EVERYWHERE, *names) else None
+        assert controller_section(content, namespace).get("control_rate") == expected
+        assert rate_of_a_node(namespace, file, context) == expected
 
 
 def test_compression_is_a_preset_of_the_storage(launch):

@@ -85,17 +85,12 @@ def test_a_bag_without_states_is_refused(bag, topic):
         bag(without=(topic,))
 
 
-def test_a_bag_with_messages_of_a_type_that_is_not_installed_ends_a_replay_with_one_sentence(
-    run, robot, model, model_path, tmp_path
-):
+def test_a_bag_with_messages_of_a_type_that_is_not_installed_is_refused(robot, model, tmp_path):
     bag = MadeBag(model, robot, seconds=0.6, storage=StoragePlugin.SQLITE3).write(tmp_path / "bag")
     with closing(sqlite3.connect(next(bag.glob("*.db3")))) as file, file:
         file.execute("UPDATE topics SET type = 'my_msgs/msg/Odometry' WHERE name = '/odom'")
-    given = ros_arguments(bag=bag, policy=model_path, robot="aliengo")
-    program = run(["ros2", "run", "fcnet_controller", "replay", *given])
-    assert program.wait() not in (0, None)
-    assert "Traceback" not in program.output
-    assert "my_msgs/msg/Odometry" in program.output
+    with pytest.raises(ReplayError, match="my_msgs/msg/Odometry"):
+        read_replay_bag(str(bag))
 
 
 def test_a_replay_beside_another_clock_is_refused(run, make_node, robot, model, model_path, tmp_path):

@@ -1,8 +1,7 @@
 """A walking robot goes on when another program publishes what its own do; a second controller is refused."""
 
-import threading
-
 import pytest
+from ros_harness import Client
 from sensor_msgs.msg import Imu, JointState
 from std_msgs.msg import String
 
@@ -13,24 +12,15 @@ INTERVAL = 1 / 300  # [s]
 
 
 @pytest.fixture
-def flood(make_node):
+def flood(domain):
     """Publish a message from another node until the end of the test."""
-    ending, threads = threading.Event(), []
+    with Client(domain, "stranger") as stranger:
 
-    def flood(topic, message):
-        publisher = topic.publisher(make_node("stranger"))
+        def flood(topic, message):
+            publisher = topic.publisher(stranger.node)
+            stranger.node.create_timer(INTERVAL, lambda: publisher.publish(message))
 
-        def publish():
-            while not ending.wait(INTERVAL):
-                publisher.publish(message)
-
-        threads.append(threading.Thread(target=publish))
-        threads[-1].start()
-
-    yield flood
-    ending.set()
-    for thread in threads:
-        thread.join()
+        yield flood
 
 
 def zeros(robot):

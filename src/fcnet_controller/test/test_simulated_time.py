@@ -1,6 +1,7 @@
 """A controller in simulated time: one cycle for each control period of the states, whose targets have their stamp."""
 
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,16 +22,11 @@ class Simulator(Client):
     def __init__(self, domain, robot):
         super().__init__(domain, "simulator")
         self.answers = []
-        self.subscribe(JointTrajectory, JOINT_TRAJECTORY.name, self._take, RELIABLE)
-        self._states = StatePublisher(self.node, robot.joint_names)
+        name = JOINT_TRAJECTORY.name
+        self.subscribe(JointTrajectory, name, lambda message: self.answers.append(stamp_of(message)), RELIABLE)
         still, upright = np.zeros(12), np.array([0.0, 0.0, 0.0, 1.0])
-        self._reading = SensorReading(robot.lie_pose, still, still, upright, np.zeros(3), np.array([0.0, 0.0, 9.81]))
-
-    def _take(self, message):
-        self.answers.append(stamp_of(message))
-
-    def publish(self, stamp):
-        self._states.publish(self._reading, stamp)
+        reading = SensorReading(robot.lie_pose, still, still, upright, np.zeros(3), np.array([0.0, 0.0, 9.81]))
+        self.publish = partial(StatePublisher(self.node, robot.joint_names).publish, reading)
 
     def until_answered(self, stamp):
         """Publish a state until its targets come: the first ones are lost before the controller is discovered."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ class IsaacPlayback(Node):
         rate = self.parameters.control_rate or policy_rate(self.parameters.robot, self.parameters.policy)
         self._period = 1.0 / rate  # [s] of the controller, and between two states of the robot that waits
         self._recording = self._read() if self.parameters.recording else None
-        self._live = LiveSource(self.parameters.live, self._robot) if self.parameters.live else None
+        warn = partial(self.get_logger().error, throttle_duration_sec=topics.WARNING_PERIOD)
+        self._live = LiveSource(self.parameters.live, self._robot, warn) if self.parameters.live else None
         self._comparison = PlaybackComparison(self._robot.joint_names)
         self._target_reader = TargetReader(self._robot.joint_names)
         self._mode = ""
@@ -116,7 +118,7 @@ class IsaacPlayback(Node):
             if self._live is None:
                 pacer.wait()
             else:
-                self._receive(self._live, self._period)
+                self._live.receive(self._period)
 
     def _play_recording(self, run: Run, ended: Callable[[], bool]) -> None:
         """Play one row for each response of a controller that walks at the recording's rate, else by the clock.
@@ -156,15 +158,9 @@ class IsaacPlayback(Node):
         """Publish live states as they come."""
         self.get_logger().info(f"waiting for states at {self.parameters.live}")
         while not ended():
-            if (run := self._receive(live, PATIENCE)) is not None:
+            if (run := live.receive(PATIENCE)) is not None:
                 self._command(run, -1)
                 self._show(run, -1)
-
-    def _receive(self, live: LiveSource, patience: float) -> Run | None:
-        run = live.receive(patience)
-        if run is None and live.refusal:
-            self.get_logger().error(live.refusal, throttle_duration_sec=topics.WARNING_PERIOD)
-        return run
 
     def _show(self, run: Run, row: int) -> None:
         self._comparison.played(run.targets.position[row], self._publish(run, row))

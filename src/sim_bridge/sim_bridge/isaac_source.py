@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,13 +51,13 @@ class LiveSource:
 
     counts: numbers of datagrams. bad: not a frame, or impossible values; early: states before their header; foreign: of
     a second sender; lost: states that never came, by their step numbers.
-    refusal: why states are left out, after states of another robot. Used by one thread. Raises ValueError if the
-    socket cannot be opened.
+    warn: called with the reason why the states of another robot are left out. Used by one thread. Raises ValueError if
+    the socket cannot be opened.
     """
 
-    def __init__(self, address: str, robot: Robot) -> None:
-        self.counts, self.refusal = dict.fromkeys(("states", "bad", "early", "foreign", "other_robot", "lost"), 0), ""
-        self._robot = robot
+    def __init__(self, address: str, robot: Robot, warn: Callable[[str], object]) -> None:
+        self.counts = dict.fromkeys(("states", "bad", "early", "foreign", "other_robot", "lost"), 0)
+        self._robot, self._warn = robot, warn
         self._sender: tuple[str, int] | None = None
         self._received = float("-inf")
         self._header: rollout.Header | None = None
@@ -111,7 +112,7 @@ class LiveSource:
             self.counts["other_robot"] += 1
             other, own = self._header.robot, self._robot.name
             found = f"the simulation at {sender[0]}:{sender[1]} is of the robot {other}, not {own}"
-            self.refusal = f"{found}: its states are left out; simulate the {own}, or launch with robot:={other}"
+            self._warn(f"{found}: its states are left out; simulate the {own}, or launch with robot:={other}")
         else:
             rows = state = rollout.parse_state(payload, self._header, name)
             if (before := self._previous) is not None:
@@ -199,10 +200,8 @@ class PlaybackComparison:
 
 def summary_text(summary: dict[str, Any]) -> str:
     """Return a summary for a terminal."""
-    lines = [
-        f"{summary['compared']} of {summary['steps']} steps compared with the recorded targets, "
-        f"{summary['repeated_responses']} with more than one response"
-    ]
+    compared = f"{summary['compared']} of {summary['steps']} steps compared with the recorded targets"
+    lines = [f"{compared}, {summary['repeated_responses']} with more than one response"]
     if summary["rmse_rad"] is not None:
         lines.append(f"RMSE over all joints {summary['rmse_all_rad']:.4f} rad")
         lines.append(f"{'joint':16}{'RMSE':>10}{'max':>10}  [rad]")

@@ -52,7 +52,5 @@ class Lockstep:
         """Return why waiting for an answer at simulated time `now` [ns] has timed out; empty if it has not."""
         if not self._waits or time.monotonic() - self._waits_since < self._timeout:
             return ""
-        return (
-            f"no joint_trajectory has answered the state of {now / SECOND:.3f} s for {self._timeout:g} s; start a "
-            "controller with simulated_time and the same control_rate, or this simulation without lockstep"
-        )
+        remedy = "start a controller with simulated_time and this control_rate, or this simulation without lockstep"
+        return f"no joint_trajectory has answered the state of {now / SECOND:.3f} s for {self._timeout:g} s; {remedy}"

@@ -18,7 +18,6 @@ from rclpy.parameter import Parameter
 
 from fcnet_core.arrays import Array
 from fcnet_core.names import PUSH, SIMULATION, Request
-from fcnet_core.observation import TrunkPose
 from fcnet_ros.health import PERIOD as HEALTH_PERIOD
 from fcnet_ros.health import HealthPublisher
 from fcnet_ros.parameters import declare_fixed_parameters
@@ -69,16 +68,12 @@ class MujocoBoard(Node):
         settings = declare_fixed_parameters(self, BoardParameters)
         self._body = simulated(MotorDrivenRobot, settings, PERIOD)
         self._physics = MujocoPhysics(self._body)
-        self._board = FakeBoard(
-            GENERATIONS[settings.generation],
-            self._physics,
-            (settings.address, settings.port),
-            faults=BoardFaults(**{name: getattr(settings, name) for name in LINE}),
-            seed=settings.seed,
-        )
+        generation, address = GENERATIONS[settings.generation], (settings.address, settings.port)
+        faults = BoardFaults(**{name: getattr(settings, name) for name in LINE})
+        self._board = FakeBoard(generation, self._physics, address, faults=faults, seed=settings.seed)
         self._time_lost = 0.0
-        self._odom = OdomPublisher(self)
-        publish_terrain(self, self._body.terrain, self._trunk_pose)
+        self._odom, self._pose = OdomPublisher(self), self._body.ground_truth()
+        publish_terrain(self, self._body.terrain, lambda: self._pose)
         self._health = HealthPublisher(self, SIMULATION)
         self._gate = RecorderGate(self, [ODOM.name], settings.recorder_timeout)
         self._viewer = Viewer(self._body) if settings.viewer else None
@@ -96,7 +91,8 @@ class MujocoBoard(Node):
             self._board.cycle()
             cycle += 1
             if cycle % CYCLES_PER_ODOM == 0:
-                self._odom.publish(self._body.ground_truth(), self.get_clock().now().nanoseconds)
+                self._pose = self._body.ground_truth()
+                self._odom.publish(self._pose, self.get_clock().now().nanoseconds)
             if cycle % round(HEALTH_PERIOD / PERIOD) == 0:
                 self._report()
             if self._viewer is not None and not self._viewer.draw():
@@ -105,10 +101,6 @@ class MujocoBoard(Node):
         self._board.stop()
         if self._viewer is not None:
             self._viewer.close()
-
-    def _trunk_pose(self) -> TrunkPose:
-        with self._physics.lock:
-            return self._body.ground_truth()
 
     def _report(self) -> None:
         refused = str(sum(self._board.commands.bad.values()))

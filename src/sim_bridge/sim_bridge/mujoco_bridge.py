@@ -185,8 +185,7 @@ class MujocoHardware(HardwareInterface):
         if status.level == WARN and self._lockstep.mode == "auto":
             self._lockstep.mode = "always"
             missed = f"this computer does not reach real time (factor {factor:.2f} instead of {target:.2f})"
-            what = "lockstep from now on, the simulation waits for the controller's targets in every control period"
-            self._events.append(Status(WARN, f"{missed}: {what}"))
+            self._events.append(Status(WARN, f"{missed}: lockstep from now on, it waits for the controller"))
         return status
 
 

@@ -55,11 +55,7 @@ class BridgeParameters(SimulationParameters, HardwareParameters):
     command_timeout: float = parameter(0.1, "age [s] of a command from which joints are damped", (0.01, 5.0))
     patience: float = parameter(0.0, "real time [s] for which the simulation waits for a late controller", (0.0, 10.0))
     clock: bool = parameter(False, "publish /clock, and stamp states in simulated time")
-    lockstep: str = parameter(
-        "never",
-        "wait for the controller's targets in every control period; auto: once real time is not reached; needs clock",
-        choices=MODES,
-    )
+    lockstep: str = parameter("never", "wait for each period's targets, auto: if too slow; needs clock", choices=MODES)
     control_rate: float = parameter(0.0, "control rate of the controller [Hz]; 0 for the policy's", CONTROL_RATES)
     lockstep_timeout: float = parameter(120.0, "real time [s] to wait in lockstep before the end", (1.0, 3600.0))
     auto_start: bool = parameter(True, "configure and activate at the start")

@@ -43,10 +43,9 @@ def simulated(kind: type[RobotT], settings: SimulationParameters, timestep: floa
 def push(node: Node, kind: type[SimulationParameters], robot: LiveRobot, lock: threading.Lock) -> str:
     """Push a robot, guarded by the lock, by the node's parameters; return the push in words. Raises ParameterError."""
     parameters = read_parameters(node, kind)
+    direction = PUSH_DIRECTIONS[parameters.push_direction]
     with lock:
-        direction = robot.shove(
-            parameters.push_speed, PUSH_DIRECTIONS[parameters.push_direction], parameters.push_height
-        )
+        direction = robot.shove(parameters.push_speed, direction, parameters.push_height)
     return f"pushed with {parameters.push_speed:g} m/s towards {direction:.2f} rad from its heading"
 
 

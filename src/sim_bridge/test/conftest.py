@@ -21,8 +21,7 @@ class RobotClient(Client):
 
     def __init__(self, domain: int) -> None:
         super().__init__(domain)
-        self.lowest_targets = np.full(12, np.inf)
-        self.highest_targets = np.full(12, -np.inf)
+        self.sent: list[list[float]] = []  # position targets [rad]
         for topic in (ODOM, IMU, JOINT_STATES):
             self.observe(topic.kind, topic.name)
         self.subscribe(JointTrajectory, JOINT_TRAJECTORY.name, self._take_targets)
@@ -30,8 +29,7 @@ class RobotClient(Client):
     def _take_targets(self, message: JointTrajectory) -> None:
         self.newest[JOINT_TRAJECTORY.name] = message
         if positions := message.points[0].positions:
-            self.lowest_targets = np.minimum(self.lowest_targets, positions)
-            self.highest_targets = np.maximum(self.highest_targets, positions)
+            self.sent.append(positions)
 
     @property
     def stamp(self) -> int:

@@ -22,7 +22,6 @@ from sim_bridge.mujoco_bridge import MujocoHardware
 from sim_bridge.parameters import BoardParameters, BridgeParameters
 
 JOINTS = load_robot("aliengo").joint_names
-
 STAND = load_robot("aliengo").stand_pose
 PATIENCE = 1.0  # [s]
 STIFF = 5.0  # [Nm] a commanded robot that stands needs more than this somewhere
@@ -31,15 +30,8 @@ STIFF = 5.0  # [Nm] a commanded robot that stands needs more than this somewhere
 @pytest.fixture(scope="module")
 def bridge(run):
     """A bridge whose robot starts on its feet, before stairs."""
-    return run(
-        [
-            "ros2",
-            "run",
-            "sim_bridge",
-            "mujoco_bridge",
-            *ros_arguments(start="standing", terrain="stairs_up", patience=PATIENCE),
-        ]
-    )
+    given = ros_arguments(start="standing", terrain="stairs_up", patience=PATIENCE)
+    return run(["ros2", "run", "sim_bridge", "mujoco_bridge", *given])
 
 
 @pytest.fixture
@@ -104,13 +96,6 @@ def test_a_bad_command_is_refused_by_name_and_moves_nothing(bridge, lying, names
     lying.send_targets(positions, 1.0, names)
     bridge.until_printed(named)
     assert lying.position[2] < 0.15
-
-
-def test_a_push_moves_the_robot_and_a_reset_brings_it_back(standing):
-    assert standing.call("mujoco_bridge/push").success
-    standing.until(lambda: standing.speed > 0.05, "it moves")
-    assert standing.call("mujoco_bridge/reset").success
-    standing.until(lambda: np.abs(standing.position[:2]).max() < 0.1, "it is back")
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from ros_harness import COMMAND_PERIOD, ros_arguments, wait_until
+from ros_harness import COMMAND_PERIOD, ros_arguments
 from rosgraph_msgs.msg import Clock
 
 from fcnet_core.names import SECOND
@@ -34,14 +34,6 @@ def test_while_real_time_is_reached_time_waits_for_answers_that_are_late_and_wit
     assert not never.waits(100 * SECOND)
     lockstep.mode = "always"
     assert lockstep.waits(SECOND + PERIOD)
-
-
-def test_waiting_ends_with_a_sentence():
-    lockstep = Lockstep("always", 0.02, 0.05)
-    assert lockstep.waits(SECOND)
-    assert not lockstep.problem(SECOND)
-    wait_until(lambda: lockstep.problem(SECOND), "the end of the wait", 1.0)
-    assert "simulated_time" in lockstep.problem(SECOND)
 
 
 @pytest.fixture

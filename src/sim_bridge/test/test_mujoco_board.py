@@ -1,13 +1,12 @@
 """The simulated robot behind a motor board: a process that is reached by UDP, as a real robot is."""
 
-import math
-import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
-from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rcl_interfaces.srv import SetParameters
+from rclpy.parameter import Parameter
 from ros_fixtures import domain as domain
 from ros_fixtures import run as run
 from ros_harness import ros_arguments
@@ -22,39 +21,29 @@ ZERO = np.zeros(12)
 
 
 class Motors:
-    """Leads the joints to the stand pose in a second and holds them there, in a thread; received: states so far."""
+    """Leads the joints to the stand pose within a second and holds them there; received: states so far."""
 
     def __init__(self, port: int) -> None:
         self.state: LowState | None = None
         self._transport = WireTransport(GEN33, ("127.0.0.1", port), 0)
         self._transport.open()
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+        self.close = self._transport.close
 
     @property
     def received(self) -> int:
         return self._transport.counters.received
 
-    def _run(self) -> None:
-        start, began = ALIENGO.lie_pose, math.inf
-        while not self._stop.wait(0.004):
-            if (reception := self._transport.receive()) is not None:
-                if self.state is None:
-                    start, began = reception.state.position, time.monotonic()
-                self.state = reception.state
-            share = max(0.0, min(1.0, time.monotonic() - began))
-            target, stiffness = (
-                start + share * (ALIENGO.stand_pose - start),
-                ALIENGO.gains.kp * (self.state is not None),
-            )
-            mode, gains = np.full(12, SERVO, np.uint8), (np.full(12, stiffness), np.full(12, ALIENGO.gains.kd))
-            self._transport.send(LowCommand(mode, target, ZERO, ZERO, *gains))
-
-    def close(self) -> None:
-        self._stop.set()
-        self._thread.join()
-        self._transport.close()
+    def exchange(self) -> None:
+        """Take the newest state and send a command; the first ones are without stiffness."""
+        if (reception := self._transport.receive()) is not None:
+            if self.state is None:
+                self._start, self._began = reception.state.position, time.monotonic()
+            self.state = reception.state
+        target, stiffness = ALIENGO.lie_pose, ZERO
+        if self.state is not None:
+            share = min(1.0, time.monotonic() - self._began)
+            target, stiffness = self._start + share * (ALIENGO.stand_pose - self._start), ALIENGO.kp
+        self._transport.send(LowCommand(np.full(12, SERVO, np.uint8), target, ZERO, ZERO, stiffness, ALIENGO.kd))
 
 
 @pytest.fixture(scope="module")
@@ -66,19 +55,21 @@ def board(run):
 
 @pytest.fixture
 def motors(board):
-    motors = Motors(board)
-    yield motors
-    motors.close()
+    with closing(Motors(board)) as motors:
+        yield motors
 
 
 def _set(client, name: str, value: float):
-    setting = Parameter(name=name, value=ParameterValue(type=ParameterType.PARAMETER_DOUBLE, double_value=value))
+    setting = Parameter(name, value=value).to_parameter_msg()
     return client.call("mujoco_board/set_parameters", SetParameters, parameters=[setting]).results[0]
 
 
 def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(motors, client):
-    client.until(lambda: client.odom is not None, "odom")
-    client.until(lambda: client.position[2] > 0.3, "the robot stands")
+    def stands():
+        motors.exchange()
+        return client.odom and client.position[2] > 0.3
+
+    client.until(stands, "the robot stands")
     state = motors.state
     assert client.upright
     assert projected_gravity(state.orientation)[2] < -0.9
@@ -87,15 +78,20 @@ def test_the_robot_gets_up_when_its_motors_are_led_and_its_place_is_on_odom(moto
 
 
 def test_the_line_gets_worse_and_better_by_parameters(motors, client):
-    client.until(lambda: motors.received > 10, "states")
+    def states_in(seconds):
+        before, end = motors.received, time.monotonic() + seconds
+        while time.monotonic() < end:
+            motors.exchange()
+            time.sleep(0.002)
+        return motors.received - before
+
+    client.until(lambda: states_in(0.1) > 10, "states")
     assert _set(client, "loss", 1.0).successful
-    time.sleep(0.2)
-    before = motors.received
-    time.sleep(0.3)
-    assert motors.received == before
+    states_in(0.2)
+    assert states_in(0.3) == 0
     assert not _set(client, "loss", 1.5).successful
     assert _set(client, "loss", 0.0).successful
-    client.until(lambda: motors.received > before + 10, "states again")
+    client.until(lambda: states_in(0.1) > 10, "states again")
 
 
 def test_a_push_moves_the_robot_and_a_reset_brings_it_back(board, client):

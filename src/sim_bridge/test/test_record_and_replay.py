@@ -11,19 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from made_bag import MadeBag
-from rclpy.qos import DurabilityPolicy, QoSProfile
-from ros_harness import Process, launch_command, own_domain
+from rclpy.qos import QoSProfile
+from ros_harness import Process, launch_command, own_domain, stamp_of
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Float64MultiArray, String
 from trajectory_msgs.msg import JointTrajectory
 
 from fcnet_core.model_file import load_model
+from fcnet_core.names import SECOND
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
 from fcnet_replay.metrics import start_delays
 from fcnet_replay.policy_replay import replay_policy
 from fcnet_replay.read_run import read_run
 from fcnet_replay.report.findings import LATE_START
+from fcnet_ros.topics import LATCHED
 
 AGREEMENT = 1e-5  # [rad]
 PATIENCE = 90.0  # [s], for a loaded machine
@@ -57,34 +59,28 @@ def bag(tmp_path_factory):
 def offline(folder: Path):
     """The recorded policy over the bag, without ROS."""
     bag = open_bag(folder)
-    notes, run = bag.notes, read_run(bag)
-    robot = load_robot("aliengo")
-    model = load_model(notes.model or Path(__file__).parents[3] / "models" / "aliengo.safetensors")
-    return replay_policy(run, model, robot)
+    return replay_policy(read_run(bag), load_model(bag.notes.model or "aliengo"), load_robot("aliengo"))
 
 
 class Listener:
-    """Collects what the replay publishes: stamp [s] and targets, in order; its modes; and what goes to a robot."""
+    """Collects what the replay publishes: targets and steps, in order; its modes; and what goes to a robot."""
 
     def __init__(self, client) -> None:
-        self.stamps: list[float] = []
-        self.targets: list[list[float]] = []
-        self.steps: list[list[float]] = []
-        self.modes: list[str] = []
-        self.to_robot: list[JointTrajectory] = []
-        deep = QoSProfile(depth=5000)
-        latched = QoSProfile(depth=10, durability=DurabilityPolicy.TRANSIENT_LOCAL)
-        robot = f"/{NAMESPACE}"
-        client.subscribe(String, f"{robot}/replay/mode", lambda mode: self.modes.append(mode.data), latched)
-        client.subscribe(
-            Float64MultiArray, f"{robot}/replay/policy_step", lambda step: self.steps.append(step.data), deep
-        )
-        client.subscribe(JointTrajectory, f"{robot}/replay/joint_trajectory", self._take, deep)
+        self.targets, self.steps, self.modes, self.to_robot = [], [], [], []
+        deep, robot = QoSProfile(depth=5000), f"/{NAMESPACE}"
+        client.subscribe(String, f"{robot}/replay/mode", lambda mode: self.modes.append(mode.data), LATCHED)
+        client.subscribe(Float64MultiArray, f"{robot}/replay/policy_step", self.steps.append, deep)
+        client.subscribe(JointTrajectory, f"{robot}/replay/joint_trajectory", self.targets.append, deep)
         client.subscribe(JointTrajectory, f"{robot}/joint_trajectory", self.to_robot.append, deep)
 
-    def _take(self, message: JointTrajectory) -> None:
-        self.stamps.append(message.header.stamp.sec + 1e-9 * message.header.stamp.nanosec)
-        self.targets.append(list(message.points[0].positions))
+    @property
+    def stamps(self):
+        return np.array([stamp_of(message) for message in self.targets]) / SECOND
+
+    def assert_played(self, time, action) -> None:
+        """Assert that targets (T, 12) [rad] were published with these stamps (T,) [s]."""
+        np.testing.assert_allclose(self.stamps, time, atol=1e-6, rtol=0)
+        assert np.abs([message.points[0].positions for message in self.targets] - action).max() < AGREEMENT
 
 
 def replay(launch, folder: Path, summary: Path, **arguments):
@@ -135,8 +131,7 @@ def test_the_recorded_policy_gives_the_same_targets_through_ros_and_nothing_move
     assert (summary["lost"], summary["restarts"], summary["passed"]) == (0, 0, True)
     assert summary["compared"] == len(expected.time)
     assert summary["largest_difference"] < AGREEMENT
-    np.testing.assert_allclose(listener.stamps, expected.time, atol=1e-6, rtol=0)
-    assert np.abs(np.array(listener.targets) - expected.action).max() < AGREEMENT
+    listener.assert_played(expected.time, expected.action)
     assert len(listener.steps) == len(expected.time)
     assert listener.modes == ["walking"]
     assert client.health["compared"] == str(summary["compared"])
@@ -159,9 +154,7 @@ def test_after_a_gap_and_when_the_clock_jumps_back_the_policy_starts_cold(launch
     assert code == 0, output
     assert summary["lost"] == 2 * expected.lost > 0
     assert summary["restarts"] > 0
-    times = 2 * list(expected.time)
-    np.testing.assert_allclose(listener.stamps, times, atol=1e-6, rtol=0)
-    assert np.abs(np.array(listener.targets) - np.tile(expected.action, (2, 1))).max() < AGREEMENT
+    listener.assert_played(np.tile(expected.time, 2), np.tile(expected.action, (2, 1)))
 
 
 def test_a_replay_in_a_loop_starts_again_until_it_is_ended(bag, launch, client, listener):

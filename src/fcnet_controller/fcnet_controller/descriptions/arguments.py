@@ -59,15 +59,15 @@ class Argument:
             if text and self.check is not None:
                 self.check(text)
             return msgspec.convert(text, self.kind, strict=False)
-        except msgspec.ValidationError as error:
+        except msgspec.ValidationError:
             if get_origin(self.kind) is Annotated:
                 limits = self.kind.__metadata__[0]
                 reason = f"must be a number from {limits.ge:g} to {limits.le:g}"
             else:
                 reason = f"is not known; choose {' or '.join(_words(self.kind))}"
-            raise LaunchArgumentError(f"launch argument {self.name}:={text} {reason}", self.name) from error
         except ValueError as error:
-            raise LaunchArgumentError(f"launch argument {self.name}:={text}: {error}", self.name) from error
+            reason = f"cannot be used: {error}"
+        raise LaunchArgumentError(f"launch argument {self.name}:={text} {reason}", self.name)
 
 
 def _words(kind: Any) -> list[str]:

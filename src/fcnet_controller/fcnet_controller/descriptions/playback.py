@@ -26,14 +26,8 @@ from fcnet_controller.descriptions.arguments import (
 )
 from fcnet_controller.descriptions.robot import SIMULATION_TIMEOUT, check_policy
 
-REPLAY_ARGUMENTS = (
-    *(
-        parameter_argument("replay", name)
-        for name in ("bag", "rate", "policy", "robot", "namespace", "loop", "summary")
-    ),
-    *MONITOR,
-    LOG_LEVEL,
-)
+OF_REPLAY = ("bag", "rate", "policy", "robot", "namespace", "loop", "summary")
+REPLAY_ARGUMENTS = (*(parameter_argument("replay", name) for name in OF_REPLAY), *MONITOR, LOG_LEVEL)
 PLAYBACK_ARGUMENTS = (
     *(parameter_argument("isaac_playback", name) for name in ("recording", "mapping", "live")),
     parameter_argument("isaac_playback", "robot", "controller"),

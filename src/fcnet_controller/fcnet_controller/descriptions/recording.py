@@ -36,13 +36,10 @@ RECORDING_PACKAGES = ("ros2bag", "rosbag2_storage_mcap")  # not in a distributio
 def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> list[Action]:
     """Return the actions that record a launch; controller: the controller's parameters.
 
-    Raises ValueError if `ros2 bag` is missing or the policy cannot be read.
+    Raises FcnetError if `ros2 bag` is missing or the policy cannot be read.
     """
     if find_spec("ros2cli") and (missing := missing_packages(*RECORDING_PACKAGES)):
-        raise ValueError(
-            "launch argument record:=true runs `ros2 bag record`, which is not installed; leave it out, or sudo apt "
-            f"install {missing}"
-        )
+        launch.refuse("record", f"runs `ros2 bag record`, which is not installed; sudo apt install {missing}")
     folder = launch["bag"] or f"fcnet_{robot}_{datetime.now():%Y%m%d_%H%M%S}"
     command = [sys.executable, "-m", "fcnet_ros.launched", "ros2", "bag", "record"]
     command += recorded_topics(launch["namespace"])

@@ -174,20 +174,14 @@ def _refuse_unsuitable(robot: str, launch: SuiteLaunch, course: str) -> None:
     if backend == "unitree" and course == "hard":
         launch.refuse("demo", "pushes the robot over, a simulated one; choose backend:=mujoco or backend:=desk")
     if backend == "unitree" and course and not _is_this_computer(launch["network.target"]):
-        launch.refuse(
-            "backend",
-            "is not for a demo, which walks a course without seeing obstacles; choose backend:=desk, or a "
-            "network.target on this computer, such as 127.0.0.1",
-        )
+        remedy = "choose backend:=desk, or a network.target on this computer, such as 127.0.0.1"
+        launch.refuse("backend", f"is not for a demo, which walks a course without seeing obstacles; {remedy}")
     check_policy(launch, robot)
     if launch["viewer"] and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         launch.refuse("viewer", "needs a display, and there is none; leave it out or set DISPLAY")
     if launch["description"] and (missing := missing_packages(STATE_PUBLISHER)):
-        launch.refuse(
-            "description",
-            "starts robot_state_publisher, which comes with a ROS distribution and is not installed here; leave it out "
-            f"and use monitor:=true, or sudo apt install {missing}",
-        )
+        remedy = f"use monitor:=true instead, or sudo apt install {missing}"
+        launch.refuse("description", f"starts {STATE_PUBLISHER}, which is not installed here; {remedy}")
     if not launch["record"] and (launch["bag"] or launch["bag_compression"] != "none"):
         name = "bag" if launch["bag"] else "bag_compression"
         launch.refuse(name, "is for a recording; add record:=true")
@@ -211,17 +205,11 @@ def _is_this_computer(target: str) -> bool:
 
 def _state_publisher(robot: str, launch: SuiteLaunch) -> Node:
     """Return robot_state_publisher, which publishes the frames; the bridge publishes robot_description itself."""
-    return launch.node(
-        STATE_PUBLISHER,
-        STATE_PUBLISHER,
-        {ROBOT_DESCRIPTION.name: robot_urdf(load_robot(robot)), "publish_frequency": FRAME_RATE},
-        remappings={
-            f"/{TF.name}": TF.name,
-            f"/{TF.name}_static": f"{TF.name}_static",
-            ROBOT_DESCRIPTION.name: f"{STATE_PUBLISHER}/{ROBOT_DESCRIPTION.name}",
-        },
-        on_exit=go_on_without("robot_state_publisher", "the robot keeps running"),
-    )
+    tf, description = TF.name, ROBOT_DESCRIPTION.name
+    remapped = {f"/{tf}": tf, f"/{tf}_static": f"{tf}_static", description: f"{STATE_PUBLISHER}/{description}"}
+    parameters = {description: robot_urdf(load_robot(robot)), "publish_frequency": FRAME_RATE}
+    report = go_on_without(STATE_PUBLISHER, "the robot keeps running")
+    return launch.node(STATE_PUBLISHER, STATE_PUBLISHER, parameters, remappings=remapped, on_exit=report)
 
 
 def _free_port() -> int:

@@ -89,8 +89,7 @@ class ReplayResult:
 
     def sentence(self) -> str:
         if not self.steps:
-            why = "the bag has no steps of a policy, or lacks the states that they saw"
-            return f"no step replayed ({counted(self.lost, 'step')} lost): {why}"
+            return f"no step replayed ({counted(self.lost, 'step')} lost): the bag has no steps, or not their states"
         starts, compared = counted(self.restarts, "cold start"), counted(self.compared, "step")
         counts = f"{counted(self.steps, 'step')} replayed, {self.lost} lost, {starts} not recorded"
         if not self.compared:
@@ -123,10 +122,10 @@ class ReplayNode(Node):
         self.get_logger().info(f"{which} policy {path} over {bag.path}")
         for problem in bag.run.problems:
             self.get_logger().warning(problem.sentence)
-        self._answered, answered = JOINT_TRAJECTORY.name, bag.run.targets  # the messages that the steps go with
-        if self._replay.basis == "alone":
-            self._answered, answered = JOINT_STATES.name, bag.run.joints
+        if alone := self._replay.basis == "alone":
             self.get_logger().warning("the bag holds no steps of a policy: it walks at its own pace instead")
+        self._answered = JOINT_STATES.name if alone else JOINT_TRAJECTORY.name  # the messages that the steps go with
+        answered = bag.run.joints if alone else bag.run.targets
         self._times = answered.received[same(answered.stamp, self._replay.time)].tolist()  # of the steps, as received
         if self.result.restarts:
             self.get_logger().warning(f"steps are missing or lost: {counted(self.result.restarts, 'cold start')} more")
@@ -184,10 +183,8 @@ class ReplayNode(Node):
             name = self._bag.name(topic.name)
             for info in self.get_publishers_info_by_topic(name):
                 if (info.node_name, info.node_namespace) != own or not self._played:
-                    raise ReplayError(
-                        f"{info.node_name} publishes {name}: a robot, a simulator or a controller is "
-                        "running; end it first, or replay in another ROS_DOMAIN_ID"
-                    )
+                    found = f"{info.node_name} publishes {name}: a robot, a simulator or a controller is running"
+                    raise ReplayError(f"{found}; end it first, or replay in another ROS_DOMAIN_ID")
 
     def _rewind(self) -> None:
         """Restart with the first message."""

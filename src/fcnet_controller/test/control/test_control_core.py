@@ -48,18 +48,6 @@ def test_a_walk_after_a_reset_starts_cold_with_the_clock_at_rest_and_without_ear
     np.testing.assert_allclose(commands_seen(bench)[seen], [0] * 9 + [1] + [0] * 6)
 
 
-def test_each_step_of_the_policy_says_what_it_saw(bench):
-    bench.walk()
-    bench.now += bench.period
-    bench.store(joints_stamp=12, imu_stamp=13)
-    bench.core.prepare(bench.now)
-    bench.core.cycle(bench.now)
-    step = bench.core.policy_step
-    assert (step.cold, step.joints_stamp, step.imu_stamp) == (False, 12.0, 13.0)
-    np.testing.assert_allclose(step.setpoint[:8], bench.policy.observations[-1][54:62], atol=1e-6)
-    np.testing.assert_allclose(np.sin(2 * np.pi * step.phase), bench.policy.observations[-1][62], atol=1e-6)
-
-
 def test_a_walking_robot_comes_to_rest_and_then_lies_down(bench, robot):
     bench.walk().run(1.0, vx=0.5)
     bench.core.lie_down()

@@ -43,29 +43,15 @@ def test_a_failure_while_walking_damps_and_latches(bench, robot, words):
     bench.walk()
 
 
-def stand(bench):
-    bench.run(1.2)
-
-
-def lie_down(bench):
-    stand(bench)
-    bench.core.lie_down()
-
-
-def walk(bench):
-    stand(bench)
-    bench.core.walk()
-
-
 @pytest.mark.parametrize(
-    ("rate", "begin"), [(50.0, lambda bench: None), (50.0, stand), (50.0, walk), (50.0, lie_down), (500.0, walk)]
+    ("rate", "motion"), [(50.0, ""), (50.0, "stand"), (50.0, "walk"), (50.0, "lie_down"), (500.0, "walk")]
 )
 @pytest.mark.parametrize(
     ("stop_following", "words"),
     [("refuse", "a damp must come first"), ("follow_another", "/other"), ("follow_nobody", "")],
 )
 def test_a_controller_whose_targets_are_not_followed_goes_to_fault_after_100_ms(
-    make_bench, rate, begin, stop_following, words
+    make_bench, rate, motion, stop_following, words
 ):
     bench = make_bench(rate=rate)
     bench.run(0.1)
@@ -73,7 +59,9 @@ def test_a_controller_whose_targets_are_not_followed_goes_to_fault_after_100_ms(
     bench.core.stand_up(bench.now)
     bench.run(0.06)
     bench.core.following.owner = ("/controller 0123", True)
-    begin(bench)
+    bench.run(1.2 if motion else 0.0)
+    if motion in ("walk", "lie_down"):
+        getattr(bench.core, motion)()
     bench.run(0.1)
     mode = bench.core.mode
     getattr(bench, stop_following)()

@@ -1,6 +1,5 @@
-"""A simulation with the interface of Isaac Gym and legged_gym, and what a policy did in it."""
+"""A simulation with the interface of legged_gym, and what a policy did in it."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,44 +18,10 @@ from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import named_terrain
 
 JOINTS = load_robot("aliengo").joint_names
-
-ROOT = Path(__file__).parents[4]
-MODEL = ROOT / "models" / "aliengo.safetensors"
 ISAAC_JOINTS = tuple(f"{leg}_{joint}_joint" for leg in ("FL", "FR", "RL", "RR") for joint in ("hip", "thigh", "calf"))
 SUITE_FROM_ISAAC = [ISAAC_JOINTS.index(name) for name in JOINTS]
 ISAAC_FROM_SUITE = [JOINTS.index(name) for name in ISAAC_JOINTS]
 SPEED = 0.5  # [m/s]
-
-
-class TensorGym:
-    """Isaac Gym's tensor API: opaque descriptors, and tensors that are as old as the last refresh."""
-
-    def __init__(self, simulation):
-        self.simulation = simulation
-        self.dof_state = torch.zeros(simulation.batch * 12, 2)
-        self.root_state = torch.zeros(simulation.batch, 13)
-
-    @staticmethod
-    def wrap_tensor(descriptor):
-        """As isaacgym.gymtorch.wrap_tensor."""
-        return descriptor.owner.dof_state if descriptor.descriptor == "dof state" else descriptor.owner.root_state
-
-    def acquire_dof_state_tensor(self, sim):
-        return SimpleNamespace(descriptor="dof state", owner=self)
-
-    def acquire_actor_root_state_tensor(self, sim):
-        return SimpleNamespace(descriptor="root state", owner=self)
-
-    def refresh_dof_state_tensor(self, sim):
-        state = self.simulation.state()
-        both = np.stack([state.joint_position, state.joint_velocity], axis=-1)[:, ISAAC_FROM_SUITE]
-        self.dof_state.copy_(torch.from_numpy(both.reshape(-1, 2)))
-
-    def refresh_actor_root_state_tensor(self, sim):
-        state = self.simulation.state()
-        world = np.einsum("bij,bj->bi", matrix_from_xyzw(state.orientation), state.angular_velocity)
-        root = np.concatenate([state.position, state.orientation, state.linear_velocity, world], axis=1)
-        self.root_state.copy_(torch.from_numpy(root))
 
 
 class LeggedEnvironment:
@@ -65,12 +30,10 @@ class LeggedEnvironment:
     def __init__(self, robot):
         self.robot = robot
         self.simulation = Simulation(robot, 3, named_terrain("flat"), seed=5)
-        self.gym, self.sim = TensorGym(self.simulation), object()
-        self.dof_state = self.gym.wrap_tensor(self.gym.acquire_dof_state_tensor(self.sim))
-        self.root_states = self.gym.wrap_tensor(self.gym.acquire_actor_root_state_tensor(self.sim))
+        # As Isaac Gym's: tensors, and views of them, that are as old as the last refresh.
+        self.dof_state, self.root_states = torch.zeros(3 * 12, 2), torch.zeros(3, 13)
+        self.dof_pos, self.dof_vel = self.dof_state.view(3, 12, 2).unbind(-1)
         self._refresh()
-        self.dof_pos = self.dof_state.view(3, 12, 2)[..., 0]
-        self.dof_vel = self.dof_state.view(3, 12, 2)[..., 1]
         self.commands = torch.zeros(3, 4)
         self.dof_names = list(ISAAC_JOINTS)
         self.dt = 0.02
@@ -92,7 +55,7 @@ class LeggedEnvironment:
         """The loop of a legged_gym play script: robot 1 stands for a second by the shipped policy, then walks forward;
         the others stand.
         """
-        model, robot = load_model(MODEL), self.robot
+        model, robot = load_model("aliengo"), self.robot
         limiter = JointLimiter(robot, 1.0 / model.card.interface.rate)
         runner = PolicyRunner(load_policy(model), model.card.interface, limiter)
         limiter.last = self.dof_pos[1].double().numpy()[SUITE_FROM_ISAAC]
@@ -112,8 +75,12 @@ class LeggedEnvironment:
             self.step(actions)
 
     def _refresh(self):
-        self.gym.refresh_dof_state_tensor(self.sim)
-        self.gym.refresh_actor_root_state_tensor(self.sim)
+        state = self.simulation.state()
+        world = np.einsum("bij,bj->bi", matrix_from_xyzw(state.orientation), state.angular_velocity)
+        root = np.concatenate([state.position, state.orientation, state.linear_velocity, world], axis=1)
+        self.root_states.copy_(torch.from_numpy(root))
+        self.dof_pos.copy_(torch.from_numpy(state.joint_position[:, ISAAC_FROM_SUITE]))
+        self.dof_vel.copy_(torch.from_numpy(state.joint_velocity[:, ISAAC_FROM_SUITE]))
 
 
 @pytest.fixture(scope="session")

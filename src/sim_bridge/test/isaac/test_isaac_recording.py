@@ -9,18 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 import rollout_writer
+import torch
 
 from fcnet_core.model_file import load_model
-from fcnet_core.robot import load_robot
 from fcnet_replay.isaac import read_recording
 from fcnet_replay.metrics import action_error
 from fcnet_replay.policy_replay import walk_over_states
 from fcnet_replay.run import JointRecord, SetpointRecord
 from sim_bridge.isaac_source import still_run
 
-ROOT = Path(__file__).parents[4]
-SCRIPT = ROOT / "tools" / "isaac_gym_writer" / "rollout_writer.py"
-MODEL = load_model(ROOT / "models" / "aliengo.safetensors")
+SCRIPT = Path(rollout_writer.__file__)
+MODEL = load_model("aliengo")
 
 
 def with_targets(run, position):
@@ -48,7 +47,7 @@ def test_the_policy_that_was_recorded_would_have_done_the_same_also_with_its_own
     error = action_error(found)
     assert error["agrees"]
     assert error["steps"] == 200
-    assert set(error["joints"]) == set(load_robot("aliengo").joint_names)
+    assert set(error["joints"]) == set(aliengo.joint_names)
     swapped = with_targets(recording, recording.targets.position[:, [3, 4, 5, 0, 1, 2, 9, 10, 11, 6, 7, 8]])
     assert action_error(walk_over_states(swapped, MODEL, aliengo))["rmse"] > 0.01  # left and right are exchanged
 
@@ -62,13 +61,11 @@ def test_every_episode_starts_cold(recording, aliengo):
 
 
 def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controller_takes_them(recording, aliengo):
-    time = np.arange(800) * 0.005
-    names = ("joints", "imu", "targets", "odometry")
-    often = {}
-    for name in names:
-        record = getattr(recording, name)
-        repeated = {field: np.repeat(array, 4, axis=0) for field, array in vars(record).items()}
-        often[name] = type(record)(**repeated | {field: time for field in ("received", "stamp") if field in repeated})
+    time, often = np.arange(800) * 0.005, {}
+    for name in ("joints", "imu", "targets", "odometry"):
+        repeated = {field: np.repeat(array, 4, axis=0) for field, array in vars(getattr(recording, name)).items()}
+        repeated |= {field: time for field in ("received", "stamp") if field in repeated}
+        often[name] = replace(getattr(recording, name), **repeated)
     setpoint = np.repeat(recording.setpoints.value, 4, axis=0)
     run = replace(recording, setpoints=SetpointRecord(lambda: (time, setpoint)), **often)
     found = walk_over_states(run, MODEL, aliengo)
@@ -77,19 +74,31 @@ def test_states_that_come_oftener_than_the_policy_steps_are_taken_as_a_controlle
 
 
 def test_steps_without_recorded_targets_are_not_compared(recording, aliengo):
-    target = recording.targets.position.copy()
-    target[10:] = np.nan
-    error = action_error(walk_over_states(with_targets(recording, target), MODEL, aliengo))
-    assert (error["steps"], error["uncompared_steps"]) == (10, 190)
-    target[:] = np.nan
-    error = action_error(walk_over_states(with_targets(recording, target), MODEL, aliengo))
-    assert (error["steps"], error["rmse"]) == (0, None)
+    for known in (10, 0):
+        target = recording.targets.position.copy()
+        target[known:] = np.nan
+        error = action_error(walk_over_states(with_targets(recording, target), MODEL, aliengo))
+        assert (error["steps"], error["uncompared_steps"]) == (known, 200 - known)
+    assert error["rmse"] is None
 
 
-def test_tensors_given_to_a_writer_give_the_same(environment, tmp_path):
-    paths = [tmp_path / "env.rollout", tmp_path / "gym.rollout"]
-    writer = rollout_writer.RolloutWriter(environment.dt, environment.dof_names, str(paths[1]))
-    plain_step = environment.step
+@pytest.fixture
+def record(environment, tmp_path):
+    """Record what `act` does with the environment; return it as it is read."""
+
+    def record(act):
+        path = tmp_path / "env.rollout"
+        recorder = rollout_writer.attach(environment, str(path), env_id=1)
+        act()
+        recorder.close()
+        return read_recording(path)
+
+    return record
+
+
+def test_tensors_given_to_a_writer_give_the_same(environment, record, tmp_path):
+    path, plain_step = tmp_path / "gym.rollout", environment.step
+    writer = rollout_writer.RolloutWriter(environment.dt, environment.dof_names, str(path))
 
     def step(actions):
         state = environment.dof_pos[1], environment.dof_vel[1], environment.root_states[1]
@@ -98,38 +107,29 @@ def test_tensors_given_to_a_writer_give_the_same(environment, tmp_path):
         return plain_step(actions)
 
     environment.step = step
-    recorder = rollout_writer.attach(environment, str(paths[0]), env_id=1)
-    environment.drive(20)
-    recorder.close()
+    one = record(lambda: environment.drive(20))
     writer.close()
     assert environment.step is step, "close() gives step() back"
-    one, other = (read_recording(path) for path in paths)
+    other = read_recording(path)
     np.testing.assert_array_equal(one.joints.position, other.joints.position)
     np.testing.assert_array_equal(one.imu.angular_velocity, other.imu.angular_velocity)
     np.testing.assert_allclose(one.targets.position, other.targets.position, atol=1e-6)
 
 
-def test_a_reset_environment_begins_an_episode(environment, tmp_path):
-    import torch
+def test_a_reset_environment_begins_an_episode(environment, record):
+    def reset_after_three():
+        for number in range(6):
+            assert environment.step(torch.zeros(3, 12))[0] == "observations", "step() returns what it always does"
+            if number == 2:
+                environment.reset_buf[:] = torch.tensor([1, 1, 0])
 
-    recorder = rollout_writer.attach(environment, str(tmp_path / "reset.rollout"), env_id=1)
-    for number in range(6):
-        assert environment.step(torch.zeros(3, 12))[0] == "observations", "step() returns what it always does"
-        if number == 2:
-            environment.reset_buf[:] = torch.tensor([1, 1, 0])
-    recorder.close()
-    run = read_recording(tmp_path / "reset.rollout")
+    run = record(reset_after_three)
     np.testing.assert_array_equal(run.starts, run.joints.stamp[[0, 3]])
 
 
-def test_targets_of_another_kind_of_control_are_left_open(environment, tmp_path):
-    import torch
-
+def test_targets_of_another_kind_of_control_are_left_open(environment, record):
     environment.cfg.control.control_type = "T"
-    recorder = rollout_writer.attach(environment, str(tmp_path / "torque.rollout"))
-    environment.step(torch.zeros(3, 12))
-    recorder.close()
-    assert np.isnan(read_recording(tmp_path / "torque.rollout").targets.position).all()
+    assert np.isnan(record(lambda: environment.step(torch.zeros(3, 12))).targets.position).all()
 
 
 def test_the_writer_is_one_file_for_python_3_7_with_numpy_alone():
