@@ -28,8 +28,7 @@ from fcnet_ros.parameters import default_parameters
 from fcnet_ros.topics import TOPICS
 
 FILE_DURATION = 600  # [s] of one file of a bag
-WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has neither --custom-data nor ...
-FOR_A_TERMINAL = "--disable-keyboard-controls"  # ... this
+WITHOUT_CUSTOM_DATA = ("humble",)  # distributions whose `ros2 bag record` has no --custom-data and no keyboard controls
 RECORDING_PACKAGES = ("ros2bag", "rosbag2_storage_mcap")  # not in a distribution's ros-core; the stand-in has both
 
 
@@ -51,7 +50,7 @@ def recording(robot: str, launch: SuiteLaunch, controller: dict[str, Any]) -> li
         started += "; this ROS distribution cannot note the policy and its parameters in it"
     else:
         notes = recording_notes(robot, launch, controller)
-        command += [FOR_A_TERMINAL, "--custom-data", *(f"{name}={text}" for name, text in notes.items())]
+        command += ["--disable-keyboard-controls", "--custom-data", *(f"{name}={text}" for name, text in notes.items())]
     process = ExecuteProcess(
         cmd=command,
         name="recorder",
