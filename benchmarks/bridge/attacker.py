@@ -167,7 +167,7 @@ class Attacker:
         found = []
         for name in ("bridge", "io", "controller"):
             process = self.rig.process_id(name)
-            if (size := memory(process)) is None:
+            if (size := memory(process, "Rss")) is None:
                 continue
             growth = size - self._memory.setdefault(process, size)
             self.growth[name] = max(self.growth.get(name, 0.0), growth)

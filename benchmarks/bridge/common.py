@@ -25,13 +25,13 @@ def drive_curves(client: Client, duration: float, yaw_rate: float = 0.4) -> None
         side = -side
 
 
-def memory(process: int) -> float | None:
-    """Return the proportional set size [MB] of a process, if the kernel reports it."""
+def memory(process: int, kind: str) -> float | None:
+    """Return the memory [MB] of a process, if the kernel reports it: "Rss", or "Pss" with its share of common pages."""
     try:
         text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
     except OSError:
         return None
-    return next((int(row.split()[1]) * 1024e-6 for row in text.splitlines() if row.startswith("Pss:")), None)
+    return next((int(row.split()[1]) * 1024e-6 for row in text.splitlines() if row.startswith(f"{kind}:")), None)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -51,7 +51,7 @@ def sizes_of(launch: Process) -> dict[str, float]:
     for process, line in launch.survivors().items():
         name = next((part for part in NAMES if part in line), line.split("/")[-1][:40])
         count[name] += 1
-        if (size := memory(process)) is not None:
+        if (size := memory(process, "Pss")) is not None:
             found[f"{name} {count[name]}" if count[name] > 1 else name] = size
     return found
 
