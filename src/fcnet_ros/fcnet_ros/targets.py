@@ -34,6 +34,7 @@ WAY = "transport of targets and gains: dds, or local, a socket of this computer 
 STAMP_TOLERANCE = SECOND // 2  # [ns] between a message's stamp and this computer's clock
 MAX_SOURCES = 64  # senders whose stamps are stored, each for as long as an old stamp would be accepted
 CLOCK_DRIFT = 0.01  # [s/s] rate at which the shortest delay grows, as a clock may be adjusted
+SENT = JOINT_TRAJECTORY, POLICY_STEP
 MAX_GAINS_TEXT = 4096  # [bytes] of joint_gains; the suite's have 0.7 kB
 
 
@@ -186,10 +187,9 @@ def read_gains(content: bytes, joint_names: Sequence[str]) -> tuple[Array, Array
             f'joint_gains must be {{"kp": {{joint: value}}, "kd": {{joint: value}}}} as JSON, '
             f"found {text[:80].decode(errors='replace')!r}: {error}"
         ) from error
-    for values in (gains.kp, gains.kd):
-        if odd := sorted(set(values) ^ set(joint_names)):
-            names = ascii(", ".join(odd))
-            raise ValueError(f"joint_gains must give kp and kd for each joint once; look at {names:.200}")
+    if odd := (set(gains.kp) ^ set(joint_names)) | (set(gains.kd) ^ set(joint_names)):
+        names = ascii(", ".join(sorted(odd)))
+        raise ValueError(f"joint_gains must give kp and kd for each joint once; look at {names:.200}")
     kp, kd = (np.array([values[joint] for joint in joint_names]) for values in (gains.kp, gains.kd))
     return kp, kd
 
@@ -197,20 +197,15 @@ def read_gains(content: bytes, joint_names: Sequence[str]) -> tuple[Array, Array
 class TargetPublisher:
     """Publishes joint_trajectory with one point: positions, or velocities of zero alone, which mean damping.
 
-    joint_names: the order of the N joints. With a local sender it sends the same message there too: the robot follows
-    that one, and the topic is for observers. For recordings it publishes ~/policy_step: the inputs of a step of the
-    policy (fcnet_core/observation). For one thread at a time.
+    joint_names: the order of the N joints. topics: of the targets and of the steps. With a local sender it sends the
+    same message there too: the robot follows that one, and the topic is for observers. For recordings it publishes
+    ~/policy_step: the inputs of a step of the policy (fcnet_core/observation). For one thread at a time.
     """
 
     def __init__(
-        self,
-        node: Node,
-        joint_names: tuple[str, ...],
-        targets: Topic = JOINT_TRAJECTORY,
-        steps: Topic = POLICY_STEP,
-        local: LocalSender | None = None,
+        self, node: Node, joint_names: tuple[str, ...], topics: Sequence[Topic] = SENT, local: LocalSender | None = None
     ) -> None:
-        self.publishers = [targets.publisher(node), steps.publisher(node)]
+        self.publishers = [topic.publisher(node) for topic in topics]
         self._clock, self._local = node.get_clock(), local
         blocks, still = placeholders(len(joint_names)), [0.0] * len(joint_names)
         following, damping = JointTrajectoryPoint(positions=blocks[0]), JointTrajectoryPoint(velocities=still)

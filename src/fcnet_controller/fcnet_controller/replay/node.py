@@ -130,7 +130,7 @@ class ReplayNode(Node):
         if self.result.restarts:
             self.get_logger().warning(f"steps are missing or lost: {counted(self.result.restarts, 'cold start')} more")
         targets = replace(JOINT_TRAJECTORY, name=f"~/{JOINT_TRAJECTORY.name}", offered=STREAMED)
-        self._publisher = TargetPublisher(self, robot.joint_names, targets, replace(POLICY_STEP, offered=STREAMED))
+        self._publisher = TargetPublisher(self, robot.joint_names, (targets, replace(POLICY_STEP, offered=STREAMED)))
         self._mode, self._health = LatchedText(self, MODE), HealthPublisher(self, REPLAY)
         self._played: dict[str, Publisher] = {}  # of the bag's messages by topic, from `start` on
 
