@@ -5,7 +5,8 @@ of another type or quality of service, publishers that are ignored, topics witho
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -139,10 +140,22 @@ class TopicWatch:
         steady_timer(node, PERIOD, self._report)
 
     def _report(self) -> None:
-        logger, absent = self._node.get_logger(), dict[str, list[str]]()
-        clock = self._time.problem() if time.monotonic() - self._began > MISSING_TIME else ""
-        problems = [one for one in (clock, conflicts(self._node), *self._mismatches(absent)) if one]
-        notes = [f"no one publishes {' or '.join(topics)}; {remedy}" for remedy, topics in absent.items()]
+        logger, now, topics = self._node.get_logger(), time.monotonic(), defaultdict[str, list[str]](list)
+        clock = self._time.problem() if now - self._began > MISSING_TIME else ""
+        found = [clock, conflicts(self._node)]
+        for subscription in list(self._node.subscriptions):
+            with suppress(InvalidHandle):  # destroyed in another thread
+                name, remedy = subscription.topic_name, SUBSCRIBED.get(subscription, CLOCK).missing
+                topics[remedy].append(name)  # the sources of commands have one remedy: one of them is enough
+                for one in self._node.get_publishers_info_by_topic(name):
+                    self._published[remedy] = now
+                    found.append(_mismatch(subscription, name, one))
+        problems = [problem for problem in found if problem]
+        notes = [
+            f"no one publishes {' or '.join(names)}; {remedy}"
+            for remedy, names in topics.items()
+            if remedy and now - self._published.setdefault(remedy, now) >= MISSING_TIME
+        ]
         for sentence in {*problems, *notes} - self._said:
             if sentence in problems:  # rclpy allows one level per line of code
                 logger.warning(sentence)
@@ -152,23 +165,6 @@ class TopicWatch:
         if self._said:
             level = ERROR if clock else WARN if problems else OK
             self._health.publish(level, "; ".join(problems + notes) or "all topics have their publisher", {})
-
-    def _mismatches(self, absent: dict[str, list[str]]) -> Iterator[str]:
-        """Yield which publishers do not suit the node; add to `absent` by remedy the topics without any.
-
-        One of several sources of commands is enough.
-        """
-        now = time.monotonic()
-        for subscription in list(self._node.subscriptions):
-            with suppress(InvalidHandle):  # destroyed in another thread
-                name, remedy = subscription.topic_name, SUBSCRIBED.get(subscription, CLOCK).missing
-                absent.setdefault(remedy, []).append(name)
-                for one in self._node.get_publishers_info_by_topic(name):
-                    self._published[remedy] = now
-                    yield _mismatch(subscription, name, one)
-        for remedy in list(absent):
-            if not remedy or now - self._published.setdefault(remedy, now) < MISSING_TIME:
-                del absent[remedy]
 
 
 def _mismatch(subscription: Subscription, topic: str, publisher: TopicEndpointInfo) -> str:
