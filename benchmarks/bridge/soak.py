@@ -71,10 +71,8 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
     """Walk for `duration` [s] after a warm-up and print the figures; return whether no fall, fault, exit or growth was
     seen.
     """
-    given = {"params_file": params_file} if params_file else {}
-    command = launch_command(
-        f"{robot}.launch.py", backend="desk", record="true", bag=folder / "bag", monitor="true", monitor_port=0, **given
-    )
+    options = {"backend": "desk", "record": "true", "bag": folder / "bag", "monitor": "true", "monitor_port": 0}
+    options |= {"params_file": params_file} if params_file else {}
     warm_up = min(WARM_UP, 0.25 * duration)
     upright: list[float] = []  # cosine of the trunk's tilt
     rates: list[float] = []  # [Hz] at the wire
@@ -91,7 +89,7 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
         (Path(tempfile.gettempdir()) / f"soak_{robot}.log").open("w") as log,
         own_domain() as domain,
         Client(domain, "soak") as client,
-        Process(command, domain, echo=log) as launch,
+        Process(launch_command(f"{robot}.launch.py", **options), domain, echo=log) as launch,
     ):
         ODOM.subscribe(client.node, take_odometry)
         DIAGNOSTICS.subscribe(client.node, take_health)
@@ -106,29 +104,32 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
             drive_curves(client, min(left, 30.0))
             sizes.append(sizes_of(launch))
         walked, fault = time.monotonic() - began, client.mode == "fault"
-        misses = [str(int(client.health[name]) - before[name]) for name in MISSES]
-    first, last = sizes[0], sizes[-1]
-    exited, growth = first.keys() - last.keys(), {name: size - first.get(name, 0.0) for name, size in last.items()}
-    fallen = min(upright) < FALLEN
+        misses = [int(client.health[name]) - before[name] for name in MISSES]
+    exited, fallen = sizes[0].keys() - sizes[-1].keys(), min(upright) < FALLEN
     rows = [
         ["walked after the warm-up [s]", f"{walked:.0f}"],
         ["fall", "yes" if fallen else "no"],
         ["fault", client.health.get("fault", "yes") if fault else "no"],
-        ["cycles missed by a whole period, controller", misses[0]],
-        ["cycles missed by a whole period, bridge", misses[1]],
+        ["cycles missed by a whole period, controller and bridge", "{} and {}".format(*misses)],
         ["minimum rate over any 1 s at the wire [Hz]", f"{min(rates):.1f}"],
         ["processes that ended", ", ".join(sorted(exited)) or "0"],
         ["recording [MB]", f"{sum(part.stat().st_size for part in (folder / 'bag').glob('*')) * 1e-6:.0f}"],
         ["SCHED_FIFO of the board", "granted" if preferred else "refused"],
         ["load average at the end", f"{os.getloadavg()[2]:.1f} of {os.cpu_count()} processors"],
     ]
+    print(table([robot, "measured"], rows), end="\n\n")
+    return show_growth(sizes) < MOST_GROWTH and not (fallen or fault or exited)
+
+
+def show_growth(sizes: list[dict[str, float]]) -> float:
+    """Print the table of memory [MB] by process from its sizes in turn; return the largest growth."""
+    growth = {name: size - sizes[0].get(name, 0.0) for name, size in sorted(sizes[-1].items())}
     processes = [
-        [name, f"{size:.1f}", f"{max(each.get(name, 0.0) for each in sizes):.1f}", f"{growth[name]:.1f}"]
-        for name, size in sorted(last.items())
+        [name, f"{sizes[-1][name]:.1f}", f"{max(each.get(name, 0.0) for each in sizes):.1f}", f"{grown:.1f}"]
+        for name, grown in growth.items()
     ]
-    columns = ["memory (proportional set size) [MB] of", "at the end", "max", "growth after the warm-up"]
-    print(f"{table([robot, 'measured'], rows)}\n\n{table(columns, processes)}")
-    return not (fallen or fault or exited) and max(growth.values()) < MOST_GROWTH
+    print(table(["memory (proportional set size) [MB] of", "at the end", "max", "growth after the warm-up"], processes))
+    return max(growth.values())
 
 
 def main() -> int:
