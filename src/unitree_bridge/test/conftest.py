@@ -45,26 +45,22 @@ class BridgeClient(Client):
             self.node.destroy_subscription(subscription)
         return received
 
-    def begin(self, board, positions):
-        """Damp, then send targets until they are followed; a bridge that gets no time on this machine may refuse."""
+    def begin(self, board, positions, cycles=1):
+        """Damp, then send targets until they are followed in so many of the last cycles, however late this machine's
+        programs are; a bridge that gets no time may refuse.
+        """
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             self.send_targets(None, 0.1)
-            self.send_targets(positions, 0.1)
-            if board.commands.last.stiffness.max() > 0.0:
+            self.send_targets(positions, 0.1 + 0.003 * cycles)
+            stiff = [command.stiffness.max() for _, command in board.commands.recent[-cycles:]]
+            if len(stiff) == cycles and min(stiff) > 0.0:
                 return
         raise AssertionError(f"targets are not followed: {self.health}")
 
     def follow(self, board, positions):
-        """Send targets until they are followed with the whole stiffness, however late this machine's programs are."""
-        deadline = time.monotonic() + TIMEOUT
-        while time.monotonic() < deadline:
-            self.begin(board, positions)
-            self.send_targets(positions, 0.6)
-            stiff = [command.stiffness.max() for _, command in board.commands.recent[-250:]]
-            if len(stiff) == 250 and min(stiff) > 0.0:
-                return
-        raise AssertionError(f"targets are not followed: {self.health}")
+        """Send targets until they are followed with the whole stiffness."""
+        self.begin(board, positions, cycles=250)
 
     def is_followed(self, board, positions):
         """Return whether targets are followed after a damp."""

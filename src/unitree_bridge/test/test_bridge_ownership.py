@@ -18,22 +18,17 @@ def bridge_node(make_node):
     return make_node("aliengo_bridge")
 
 
-@pytest.fixture
-def other(make_node):
-    """The node of another program."""
-    return make_node("other")
-
-
-def test_a_simulator_that_publishes_states_is_named_and_not_joined(bridge_node, other, repeated):
-    states, ownership = JOINT_STATES.publisher(other), RobotOwnership(bridge_node)
+def test_a_simulator_that_publishes_states_is_named_and_not_joined(bridge_node, make_node, repeated):
+    states, ownership = JOINT_STATES.publisher(make_node("other")), RobotOwnership(bridge_node)
     wait_until(states.get_subscription_count, "the bridge's subscription")
     with repeated(states, JointState(), 0.02), pytest.raises(RobotInUseError, match="other publishes"):
         ownership.acquire()
 
 
 def test_neither_a_silent_publisher_nor_one_claim_keeps_a_bridge_away_and_a_repeated_claim_does(
-    bridge_node, other, repeated
+    bridge_node, make_node, repeated
 ):
+    other = make_node("other")
     JOINT_STATES.publisher(other)
     claims, ownership = ROBOT_OWNERSHIP.publisher(other), RobotOwnership(bridge_node)
     wait_until(claims.get_subscription_count, "the bridge's subscription")

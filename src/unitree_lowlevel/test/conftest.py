@@ -39,7 +39,7 @@ class Bench:
     """A driver in front of an ideal robot: its joints are where the last stiff command wanted them.
 
     `state` holds what its sensors say otherwise than a healthy robot's; `silent` keeps its states back, `frozen` its
-    tick, `constant` the sensors named.
+    tick, `constant` the sensors named. tick: of the board.
     """
 
     def __init__(self, robot: Robot, **options: Any) -> None:
@@ -53,7 +53,7 @@ class Bench:
         self.constant: set[str] = set()
         self._slip = 0, 0.0
         self.sent: list[LowCommand] = []
-        self._cycles = self._tick = 0
+        self._cycles = self.tick = 0
         self._rng = np.random.default_rng(0)
 
     def cycle(self) -> LowCommand:
@@ -61,7 +61,7 @@ class Bench:
         self.now += PERIOD
         self._cycles += 1
         if not self.frozen:
-            self._tick += 2
+            self.tick += 2
         self.sent.append(self.driver.cycle(self.now, None if self.silent else self._reception(), self.counters))
         if self.sent[-1].stiffness.any():
             self.position = self.sent[-1].position.copy()
@@ -85,10 +85,6 @@ class Bench:
     def slip(self, joint: int, angle: float) -> None:
         """Shift what the encoder of a joint says by a further angle [rad]."""
         self._slip = joint, self._slip[1] + angle
-
-    def jump_tick(self, ticks: int) -> None:
-        """Advance the board's tick at once."""
-        self._tick += ticks
 
     def awake(self):
         """Active, with a state, and ready for targets."""
@@ -114,7 +110,7 @@ class Bench:
         self.counters.received += 1
         self.counters.duplicates += self.frozen
         velocity, self._last_position = (self.position - self._last_position) / PERIOD, self.position
-        state = healthy_state(self.robot, position=self.position, velocity=velocity, tick=self._tick)
+        state = healthy_state(self.robot, position=self.position, velocity=velocity, tick=self.tick)
         state = replace(state, **self.state)
         for name, size in NOISE.items():
             if name not in self.constant:

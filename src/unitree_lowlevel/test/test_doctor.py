@@ -130,9 +130,10 @@ def test_with_a_wrong_address_a_port_in_use_or_a_bridge_nothing_is_sent(board, e
     assert board.commands.count == 0
 
 
-def test_a_robot_behind_a_router_fails_before_anything_is_sent():
+def test_a_robot_behind_a_router_fails_before_anything_is_sent_and_a_slow_computer_is_a_warning():
     assert check_address("192.168.123.10", "10.0.0.5").level is Level.FAILED
     assert check_address("192.168.123.10", "192.168.123.162").level is Level.OK
+    assert check_wake_up(np.full(100, 0.5)).level is Level.WARNING
 
 
 def test_a_quaternion_in_the_wrong_order_is_found(healthy):
@@ -158,7 +159,3 @@ def test_a_joint_moved_by_hand_is_named(board, transport, capsys):
     named = watch_joints(transport, 0.8)
     assert set(named) == {f"{leg}_calf_joint" for leg in ("FR", "FL", "RR", "RL")}
     assert "FL_calf_joint" in capsys.readouterr().out
-
-
-def test_a_slow_computer_is_never_a_reason_to_fail():
-    assert check_wake_up(np.full(100, 0.5)).level is Level.WARNING
