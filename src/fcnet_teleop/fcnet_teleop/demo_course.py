@@ -138,8 +138,8 @@ class DemoCourse(Node):
             if self._score.falls:
                 raise DemoFailedError(f"the robot fell in section '{self._section.name}'")
             if self._mode != Mode.WALKING:
-                place = f"in section '{self._section.name}'"
-                raise DemoFailedError(f"the controller went to {self._mode} {place} {self._fault()}".strip())
+                where = f"in section '{self._section.name}'"
+                raise DemoFailedError(f"the controller went to {self._mode} {where} {self._fault()}".strip())
         return start
 
     def _topple(self) -> None:
@@ -157,10 +157,11 @@ class DemoCourse(Node):
         raise DemoFailedError(f"{len(PUSHES)} pushes of up to {max(PUSHES):g} m/s did not topple the robot")
 
     def _call(self, service: Client, request: Any) -> None:
-        deadline, response = time.monotonic() + RESPONSE_TIMEOUT, None
-        while response is None or not response.done():
-            if response is None and service.service_is_ready():
-                response = service.call_async(request)
+        deadline = time.monotonic() + RESPONSE_TIMEOUT
+        while not service.service_is_ready() and time.monotonic() < deadline:
+            self._spin(0.05)
+        response = service.call_async(request)
+        while not response.done():
             self._spin(0.01)
             if time.monotonic() > deadline:
                 raise DemoFailedError(f"{service.srv_name} does not respond; is the robot a simulated one?")

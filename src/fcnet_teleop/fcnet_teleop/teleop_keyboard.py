@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rclpy.node import Node
 from std_msgs.msg import String
@@ -54,14 +54,12 @@ class KeyboardCommand:
         """Apply a key, named as in the remote control file, at time `now` [s]; return its request, if any."""
         meaning = self._meanings.get(key, "")
         direction, _, field = meaning.partition(" ")
+        cleared = {"halt": VELOCITY, "level": POSE}.get(meaning, ())
+        self._clear(cleared)
         if field:
             step = self._sizes[field] if direction == "raise" else -self._sizes[field]
             self.setpoint[field] = self._ranges[field].clip(round(self.setpoint[field] + step, 6))
-        elif meaning == "halt":
-            self._clear(VELOCITY)
-        elif meaning == "level":
-            self._clear(POSE)
-        if field or meaning in ("halt", "level"):
+        if field or cleared:
             self._pressed = now
         if field in POSE or meaning == "level":
             self._posed = now
@@ -101,7 +99,7 @@ class KeyboardCommand:
             f"height {height:+.2f} m  roll {roll:+.2f} pitch {pitch:+.2f} rad"
         )
 
-    def _clear(self, fields: tuple[str, ...]) -> None:
+    def _clear(self, fields: Sequence[str]) -> None:
         self.setpoint.update(dict.fromkeys(fields, 0.0))
 
 

@@ -37,8 +37,7 @@ def open_keyboard() -> Iterator[Callable[[float], list[str]]]:
         content = os.read(file, BUFFER) if ready else b""
         if ready and not content:
             raise OSError("the terminal was closed")
-        pressed = KEY.findall(content.decode(errors="ignore"))
-        return [NAMES.get(key, key.lower()) for key in pressed]
+        return [NAMES.get(key, key.lower()) for key in KEY.findall(content.decode(errors="ignore"))]
 
     before = termios.tcgetattr(file)
     tty.setcbreak(file)

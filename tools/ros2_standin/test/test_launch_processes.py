@@ -85,15 +85,6 @@ def test_ending_a_launch_ends_every_process_by_one_signal_also_when_nobody_reads
     assert not read or process.stdout.read().count("got SIGINT") == 1
 
 
-def test_a_process_that_prints_runs_on_when_nobody_reads_its_launch(start, launch_file, tmp_path):
-    done = tmp_path / "done"
-    code = f"import pathlib\nfor _ in range(20000): print('x' * 100)\npathlib.Path({str(done)!r}).touch()"
-    process = start("launch", launch_file(f"python({code!r})"))
-    process.stdout.close()
-    assert process.wait(60) == 0
-    assert done.exists()
-
-
 @pytest.mark.parametrize(("ended", "handler", "code"), [(0, "Shutdown()", 0), (0, "failing", 0), (3, "failing", 1)])
 def test_the_handler_of_a_process_ends_the_others_and_fails_the_launch_if_it_raises(
     finish, launch_file, ended, handler, code

@@ -61,8 +61,7 @@ class Monitor(Node):
                 "another port, or an address of this computer as host"
             ) from error
         steady_timer(self, 1 / chosen.frame_rate, self._send_snapshot)
-        now = time.monotonic
-        steady_timer(self, STATUS_PERIOD, lambda: self._server.publish("status", self._status.as_json(now()), True))
+        steady_timer(self, STATUS_PERIOD, lambda: self._server.publish("status", self._status.as_json(), retained=True))
         TERRAIN.subscribe(self, self._send_ground)
         self._show_address(chosen, token)
 

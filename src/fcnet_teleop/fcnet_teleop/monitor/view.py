@@ -170,13 +170,14 @@ class RobotStatus:
         self._count += 1
         self._responses.append(message)
 
-    def as_json(self, now: float) -> dict[str, Any]:
-        """Return the status as JSON types; now in monotonic seconds.
+    def as_json(self) -> dict[str, Any]:
+        """Return the status as JSON types.
 
         lost: whether the controller has exited or sends no diagnostics; its mode is then unknown. faults: why the robot
         cannot be used. statuses: this robot's diagnostics, with `old` if outdated. responses: the last ones;
         response_count: number of all.
         """
+        now = time.monotonic()
         self._look_for_controller(now)
         self._statuses = {name: entry for name, entry in self._statuses.items() if now - entry[0] <= REMOVED}
         statuses = [{**status, "old": now - since > OUTDATED} for since, status in self._statuses.values()]

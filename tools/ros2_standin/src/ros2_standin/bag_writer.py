@@ -193,14 +193,12 @@ class BagWriter:
             starting_time = {"nanoseconds_since_epoch": start}
             return {"starting_time": starting_time, "duration": duration, "message_count": count}
 
+        start = min((file.start for file in files if file.counts), default=0)
+        count = sum(file.counts.total() for file in files)
         return {
             "version": 9,
             "storage_identifier": "mcap",
-            **facts(
-                min((file.start for file in files if file.counts), default=0),
-                max(file.end for file in files),
-                sum(file.counts.total() for file in files),
-            ),
+            **facts(start, max(file.end for file in files), count),
             "topics_with_message_count": [
                 {
                     "topic_metadata": {

@@ -10,17 +10,13 @@ import sys
 
 from . import VerbError
 
-# The module that adds each command; only the module of the given command is imported.
+# The commands of each module; only the module of the given command is imported.
 MODULES = {
-    "launch": "launch_verbs",
-    "run": "launch_verbs",
-    "topic": "graph_verbs",
-    "service": "graph_verbs",
-    "param": "param_verbs",
-    "bag": "bag_verbs",
+    "launch_verbs": ("launch", "run"),
+    "graph_verbs": ("topic", "service"),
+    "param_verbs": ("param",),
+    "bag_verbs": ("bag",),
 }
-
-
 # What importing rclpy or starting it would answer by ending the process, or with words of rcl.
 ENVIRONMENT = {
     "RMW_IMPLEMENTATION": ("rmw_fastrtps_cpp", "rmw_fastrtps_cpp, the only one in the wheels"),
@@ -36,14 +32,11 @@ def main() -> int:
         if (text := os.environ.get(name)) and not re.fullmatch(pattern, text, re.ASCII):
             print(f"ros2: {name} is {text!r}, expected {expected}; change it, or `unset {name}`", file=sys.stderr)
             return 1
-    parser = argparse.ArgumentParser(
-        prog="ros2",
-        description="fcnet's stand-in for ros2, for machines where ROS 2 came as wheels.",
-        allow_abbrev=False,
-    )
+    summary = "fcnet's stand-in for ros2, for machines where ROS 2 came as wheels."
+    parser = argparse.ArgumentParser(prog="ros2", description=summary, allow_abbrev=False)
     commands = parser.add_subparsers(metavar="command", required=True)
-    asked = [MODULES[name] for name in sys.argv[1:2] if name in MODULES]
-    for module in asked or dict.fromkeys(MODULES.values()):
+    asked = [module for module, names in MODULES.items() if {*names} & {*sys.argv[1:2]}]
+    for module in asked or MODULES:
         importlib.import_module(f"ros2_standin.{module}").add_commands(commands)
     arguments = parser.parse_args()
     try:
