@@ -195,9 +195,9 @@ class HardwareLoop:
 
     take: returns the newest command or None; raises RefusedCommandError. publish: called with each state to publish, of
     StateTopics. on_change: called when the hardware's condition has changed. gate: until it is open no states are
-    published, without which no controller moves the robot, and hardware that can wait is not read.
-    states: statistics of the states read. refused: number of commands not followed; refusal: why the latest was not.
-    error: traceback of the error that ended the loop.
+    published, without which no controller moves the robot, and hardware that can wait is not read. states: statistics
+    of the states read. refused: number of commands not followed; refusal: why the latest was not. error: traceback of
+    the error that ended the loop.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ class HardwareNode(LifecycleNode):
 
     def _end_loop(self, loop: HardwareLoop) -> None:
         loop.stop()
-        self._log_events()
+        self._log_events(loop)
         self._loop = None
         self._fault.publish("")  # the next configuration starts without a fault
         if self._hardware.has_driver:
@@ -126,15 +126,14 @@ class HardwareNode(LifecycleNode):
         """Log events and publish fault, refusal and owner; called after a change in the loop or the hardware."""
         if self._loop is None:
             return
-        self._log_events()
+        self._log_events(self._loop)
         self._fault.publish(self._hardware.fault)
         self._refusal.publish(self._hardware.target_refusal)
         if (owner := self._hardware.target_owner) is not None:
             self._owner.publish(owner)
 
-    def _log_events(self) -> None:
+    def _log_events(self, loop: HardwareLoop) -> None:
         """Log events, and the error that ended the loop."""
-        assert self._loop is not None
         for event in self._hardware.take_events():
             if event.level == ERROR:  # rclpy allows one level per line of code
                 self.get_logger().error(event.sentence)
@@ -142,7 +141,7 @@ class HardwareNode(LifecycleNode):
                 self.get_logger().warning(event.sentence)
             else:
                 self.get_logger().info(event.sentence)
-        error = self._loop.error and f"an error ended the loop to the robot; the robot is damped\n{self._loop.error}"
+        error = loop.error and f"an error ended the loop to the robot; the robot is damped\n{loop.error}"
         if (error := error or self._hardware.error) and not self.failed:
             self.failed = True
             self.get_logger().fatal(error)

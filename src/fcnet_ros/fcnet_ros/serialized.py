@@ -43,8 +43,7 @@ class CdrReader:
     def stamp(self) -> int:
         """Return a stamp [ns]."""
         second, nanosecond = STAMP.unpack_from(self.content, self._take(8, 4))
-        stamp: int = second * SECOND + nanosecond
-        return stamp
+        return int(second * SECOND + nanosecond)
 
     def count(self, limit: int = 0xFFFFFFFF, what: str = "elements") -> int:
         """Return a number of elements up to `limit`."""
