@@ -33,7 +33,15 @@ MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
 MOST_REASONS = 20  # for which messages of one topic are left out
 AFTER = 1e-6  # [s] after its timeout a command is stale
 MANY = 12  # topics in an error
-MEASURED = ((names.IMU.name, "orientation"), (names.IMU.name, "angular_velocity"), (names.ODOM.name, "orientation"))
+MOVED = 0.1  # [m, rad, m/s, rad/s] by which a quantity must change for one that stays the same not to be measured
+MEASURED = (
+    (names.JOINT_STATES.name, "velocity", "position"),
+    (names.IMU.name, "orientation", "angular_velocity"),
+    (names.IMU.name, "angular_velocity", "orientation"),
+    (names.ODOM.name, "orientation", "angular_velocity"),
+    (names.ODOM.name, "velocity", "position"),
+    (names.ODOM.name, "angular_velocity", "orientation"),
+)  # record, quantity, and the one that does not change without it
 
 Definitions = Mapping[str, tuple[str, str]]  # encoding and text by type, as in Contents
 Found = Mapping[str, Mapping[str, Array]]  # arrays by source and quantity; empty for a source without messages
@@ -105,13 +113,18 @@ def read_run(
 
 
 def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Problem]:
-    """Yield the quantities that messages do not measure, which are NaN; torques that are always zero become NaN."""
-    for record, quantity in MEASURED:
-        values = found[record].get(quantity, np.empty((0, 1)))
-        if count := int((~np.isfinite(values).all(axis=1)).sum()):
-            why = "it is no unit quaternion, or" if quantity == "orientation" else "it is not finite, or"
-            what = f"{count} of {counted(len(values), 'message')} of {readers[record].name} have no {quantity}"
-            yield Problem("unknown", f"{what.replace('_', ' ')}: {why} its covariance says that it is not measured")
+    """Yield the quantities that messages do not measure, which are NaN; torques that are always zero become NaN, and
+    quantities that never change though the robot moves.
+    """
+    for record, quantity, other in MEASURED:
+        values, moving = (found[record].get(name, np.empty((1, 1))) for name in (quantity, other))
+        reason = "it is no unit quaternion" if quantity == "orientation" else "it is not finite"
+        reason += ", or its covariance says that it is not measured"
+        if not np.ptp(values, axis=0).any() and (np.ptp(moving, axis=0) > MOVED).any():
+            values[:], reason = np.nan, f"it never changes, though the {other} does"
+        if count := int((~np.isfinite(values).all(axis=1)).sum()) if found[record] else 0:
+            what = f"{count} of {counted(len(values), 'message')} of {readers[record].name}"
+            yield Problem("unknown", f"{what} have no {quantity.replace('_', ' ')}: {reason.replace('_', ' ')}")
     effort = found[names.JOINT_STATES.name]["effort"]
     effort[:, ~effort.any(axis=0)] = np.nan
 

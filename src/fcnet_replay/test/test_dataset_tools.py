@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import tracemalloc
 from dataclasses import replace as replace_fields
 from pathlib import Path
@@ -154,6 +155,18 @@ def test_what_does_not_belong_together_is_not_merged(data, tmp_path, name, facts
     other = data(name, **facts) if facts else one
     assert main(["dataset", "merge", str(one), str(other), "-o", str(tmp_path / "all")]) == USAGE_ERROR
     assert not [path for path in tmp_path.iterdir() if "all" in path.name]
+
+
+@pytest.mark.parametrize("way", ["lost", "foreign", "not finite"])
+def test_what_validation_finds_is_not_exported(data, tmp_path, way) -> None:
+    merge([data("one"), data("other")], folder := tmp_path / "all")
+    ways = {
+        "lost": lambda: shutil.rmtree(folder / S),
+        "foreign": lambda: shutil.copytree(folder / S, folder / "shard-00009"),
+        "not finite": lambda: BROKEN["NaN"][0](folder),
+    }
+    ways[way]()
+    assert main(["dataset", "export", str(folder), "-o", str(tmp_path / "out")]) == USAGE_ERROR
 
 
 def test_merging_holds_one_shard_in_memory(tmp_path) -> None:

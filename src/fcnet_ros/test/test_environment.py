@@ -32,6 +32,8 @@ sys.exit(entry_point("tiny")())
         ("CYCLONEDDS_URI", "file:///nowhere", False),
         ("ROS_AUTOMATIC_DISCOVERY_RANGE", "EVERYWHERE", True),
         ("ROS_LOCALHOST_ONLY", "yes", True),
+        ("RCUTILS_COLORIZED_OUTPUT", "always", True),
+        ("RCUTILS_LOGGING_USE_STDOUT", "2", True),
         ("FASTRTPS_DEFAULT_PROFILES_FILE", "/nowhere.xml", True),
         ("FASTDDS_DEFAULT_PROFILES_FILE", __file__, True),
     ],

@@ -264,6 +264,10 @@ class Dataset:
             paths = sorted(path for path in folder.glob("shard-*") if path.is_dir())
             if not paths:
                 raise FcnetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
+            if (promised := manifest.description.get("shards", len(paths))) != len(paths):
+                raise FcnetError(
+                    f"{folder} holds {len(paths)} shards, manifest.json promises {promised}; copy it again"
+                )
             self.shards += [open_shard(path, self.manifest.arrays) for path in paths]
 
     @property

@@ -21,6 +21,7 @@ from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.names import Mode
 from fcnet_core.observation import velocity_interface
 from fcnet_core.robot import Robot
+from fcnet_core.rotation import tilt
 from fcnet_replay.bags.bag import Bag, open_bag
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
@@ -208,6 +209,14 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
             f"{beyond / sound.sum():.0%} of the targets in {path} lie beyond the joint limits of {robot.name}: "
             "it is a bag of another robot; name the right one with --robot"
         )
+    measured, seen = run.joints.position[steps.joints[sound]], tilt(run.imu.orientation[steps.imu[sound]])
+    margin, most = robot.safety.position_margin, robot.safety.max_tilt
+    away = int(((measured < robot.lower - margin) | (measured > robot.upper + margin)).any(axis=1).sum())
+    if away > OTHER_ROBOT * sound.sum():
+        where = f"{away / sound.sum():.0%} of the joint positions in {path} lie beyond the joint limits of {robot.name}"
+        raise FcnetError(f"{where}: give a bag of this robot, with joint_states in radians")
+    left_out[f"the trunk is tilted by more than {most:g} rad, the limit of the controller"] += int((seen > most).sum())
+    within[sound] &= seen <= most
     left_out["a message that the policy saw or sent is missing or has impossible values"] += int((~sound).sum())
     left_out["a target lies beyond the joint limits"] += beyond
     record = steps.record

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fcnet_core.arrays import Array, Rows
+from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder, write_whole
 from fcnet_core.learning.dataset import FIRST, Dataset, Manifest, Shard
 from fcnet_replay.datasets.entries import entry_names, episode_starts, interface_of
@@ -47,6 +48,8 @@ def export_dataset(source: Path, folder: Path) -> tuple[int, int]:
     with new_folder(folder) as partial:
         for number, shard in enumerate(data.shards):
             begins = np.flatnonzero(episode_starts(shard))
+            if not all(np.isfinite(array).all() for array in shard.arrays.values()):
+                raise FcnetError(f"{shard.path} holds a value that is not finite; `fcnet dataset validate` says where")
             columns = _columns(shard, manifest, begins, steps, episodes)
             place = {"chunk_index": number // CHUNK, "file_index": number % CHUNK}
             _write_parquet(partial / DATA.format(**place), {name: _arrow(array) for name, array in columns.items()})

@@ -111,7 +111,7 @@ def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     if share is not None and share > MUCH_TIME:
         yield note(f"A joint was at its torque limit {share:.0%} of the time.", "torque_limit")
     if evaluation.figures["tracking"] is None:
-        yield note("How well commands were followed is not known: the bag has no odom.", "no_odom")
+        yield note("How well commands were followed is not known: the bag has no odom with velocities.", "no_odom")
 
 
 def _timing(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:

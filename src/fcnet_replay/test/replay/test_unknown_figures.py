@@ -168,3 +168,37 @@ def test_without_stamps_nothing_is_late_or_in_time(write_bag) -> None:
 def test_a_mode_that_a_recording_with_modes_lacks_lasted_no_time(write_bag) -> None:
     figures = evaluate_bag(write_bag(seconds=1.0), robot_name="aliengo").figures
     assert broken_thresholds(figures, [("modes_s.fault", 0.0)]) == []
+
+
+NEVER_MEASURED = {  # while another quantity of the message changes with time [s]
+    "nothing_compared": (JOINTS, lambda joints, time: setattr(joints, "velocity", np.zeros(12))),
+    "tilt_unknown": (IMU, lambda imu, time: setattr(imu.angular_velocity, "x", np.sin(9 * time))),
+    "no_odom": (ODOM, lambda odom, time: setattr(odom.pose.pose.position, "x", time)),
+}
+
+
+@pytest.mark.parametrize("code", NEVER_MEASURED)
+def test_what_never_changes_though_the_robot_moves_is_unknown(write_bag, code) -> None:
+    topic, change = NEVER_MEASURED[code]
+
+    def edit(messages):
+        for time, name, message in messages:
+            if name == topic:
+                change(message, time)
+        return messages
+
+    found = codes(evaluate_bag(write_bag(seconds=1.0, edit=edit), robot_name="aliengo"))
+    assert found["unknown"] == "bad" and code in found
+
+
+@pytest.mark.parametrize(
+    ("topic", "change"),
+    [
+        (JOINTS, lambda joints: setattr(joints, "position", np.degrees(joints.position))),
+        (IMU, turned(1.0, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_states_in_which_no_controller_walks_become_no_data(write_bag, tmp_path, topic, change) -> None:
+    bag = write_bag(seconds=1.0, edit=changed(topic, change, before=stood_before))
+    with pytest.raises(FcnetError):
+        dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo"), print)
