@@ -59,7 +59,8 @@ class Access:
     """Access of an attacker: a node in the robot's domain, the process ids, the motor board's network."""
 
     def __init__(self, rig: FaultRig, rng: np.random.Generator) -> None:
-        self.rig, self.rng = rig, rng
+        self.rig: FaultRig = rig
+        self.rng: np.random.Generator = rng
         self.client = Client(rig.domain, "attacker")
         self.node = self.client.node
 

@@ -78,7 +78,8 @@ class FaultRig:
         **control: object,
     ) -> None:
         self.files = files or {}
-        self.robot, self.bridge = robot, f"{robot.name}_bridge"
+        self.robot: Robot = robot
+        self.bridge: str = f"{robot.name}_bridge"
         interface = load_model(shipped_model(robot.name)).card.interface
         kp, kd = interface.stiffness.tolist(), interface.damping.tolist()
         self.allowed_stiffness = min(max(kp), robot.safety.max_kp)  # [Nm/rad] that any joint may get
@@ -86,7 +87,7 @@ class FaultRig:
         self._speed, self._log = speed, log
         self._stack = ExitStack()
         self.domain = self._stack.enter_context(own_domain())
-        self.board = BoardProcess(robot.name, physics)
+        self.board: BoardProcess = BoardProcess(robot.name, physics)
         self._stack.callback(self.board.stop)
         host, port = self.board.address
         network = {"network.target": host, "network.port": port, "network.local_port": 0}
@@ -100,7 +101,7 @@ class FaultRig:
         self._processes: dict[str, Process] = {}
         self._health: dict[str, str] = {}  # the bridge's newest diagnostics
         self.events = Events()
-        self.client = self._stack.enter_context(Client(self.domain, "fault_rig"))
+        self.client: Client = self._stack.enter_context(Client(self.domain, "fault_rig"))
         self.gains = JOINT_GAINS.publisher(self.client.node)
         MODE.of(CONTROLLER).subscribe(self.client.node, self._take_mode)
         ROBOT_FAULT.subscribe(self.client.node, self._take_fault)
