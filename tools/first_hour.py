@@ -39,9 +39,13 @@ def tasks() -> dict[str, list[str]]:
 
 @contextmanager
 def robot(command: str, domain: int) -> Iterator[Process]:
-    """Launch a robot, wait until it walks, and interrupt it at the end."""
-    with Process(command.split(), domain) as launch:
+    """Launch a robot, wait until it walks, load the page of its monitor, if any, and interrupt it at the end."""
+    monitor = ["monitor_port:=0"] if "monitor:=true" in command else []
+    with Process([*command.split(), *monitor], domain) as launch:
         launch.until_printed("mode: walking", LIMIT)
+        if monitor:
+            address = launch.until_printed(r"open (http://\S+) in a browser", LIMIT)[1]
+            urllib.request.urlopen(address, timeout=LIMIT).close()  # OSError for an error status
         yield launch
 
 
@@ -59,14 +63,6 @@ def by_keyboard(commands: list[str], domain: int) -> None:
         launch.until_printed("keyboard (takes over|is in control)", LIMIT)
 
 
-def in_browser(commands: list[str], domain: int) -> None:
-    """Load the page of the monitor."""
-    (launched,) = commands
-    with robot(f"{launched} monitor_port:=0", domain) as launch:
-        address = launch.until_printed(r"open (http://\S+) in a browser", LIMIT)[1]
-        urllib.request.urlopen(address, timeout=LIMIT).close()  # OSError for an error status
-
-
 def one_after_the_other(commands: list[str], domain: int) -> None:
     """Run each command to its end, or a launch without a demo while the commands after it run."""
     with ExitStack() as launched:
@@ -76,9 +72,6 @@ def one_after_the_other(commands: list[str], domain: int) -> None:
                 time.sleep(WALKS)
             else:
                 run(command, domain)
-
-
-SPECIAL = {"Drive it by keyboard": by_keyboard, "Drive it in a browser": in_browser}
 
 
 def main() -> int:
@@ -91,7 +84,8 @@ def main() -> int:
         for title, commands in tasks().items():
             task_start = time.monotonic()
             try:
-                SPECIAL.get(title, one_after_the_other)(commands, domain)
+                run_task = by_keyboard if "teleop_keyboard" in commands[-1] else one_after_the_other
+                run_task(commands, domain)
                 how = "done"
             except (AssertionError, OSError, subprocess.TimeoutExpired) as error:
                 print(*str(error).splitlines()[-30:], sep="\n", file=sys.stderr)
