@@ -1,22 +1,30 @@
-"""The `fcnet` program. Its verbs are entry points of the installed packages, so that each package can add its own."""
+"""The `fcnet` program, and what every program of the suite does first and at an import that fails.
+
+Verbs are entry points of the installed packages, so that each package can add its own.
+"""
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import re
 import sys
+import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import entry_points
+from pathlib import Path
 
 from fcnet_core import __version__
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import REMEDIES, expanded
-from fcnet_core.process import prepare_process, report_foreign_import
 
 VERB_GROUP = "fcnet.verbs"  # entry points: modules with SUMMARY, EPILOG, add_arguments(parser) and run(args)
 _OPTION = re.compile(r"(--[\w-]+=|-\w(?=[~$])|)(.*)", re.DOTALL)  # the part before a path, as in -o~/run
+SOURCES = Path(__file__).resolve().parents[2]
+NO_HOME = "/nonexistent"  # as Debian names it
 USAGE_ERROR = 2
 INTERRUPTED = 130
 DESCRIPTION = "Train, evaluate and inspect walking policies, such as the Fourier Controller Network."
@@ -45,6 +53,41 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         place = error.filename or ("standard output cannot be written" if error.errno in REMEDIES else "")
         return _fail(f"{place}: {error.strerror}" if place else str(error), USAGE_ERROR)
+
+
+def prepare_process() -> None:
+    """Prepare standard streams and HOME, so that the computer's settings do not end the program later.
+
+    Characters that a terminal cannot show are replaced. Closed streams are connected to nothing, as a file that is
+    opened later would get a stream's number. Without a home folder HOME names none: no library makes a folder `~`.
+    """
+    if not os.environ.get("HOME"):
+        os.environ.pop("HOME", None)
+        os.environ["HOME"] = os.path.expanduser("~").replace("~", NO_HOME, 1)  # noqa: PTH111 Path's raises an error
+    while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # of a file that became a pipe after Python's start
+                stream.reconfigure(errors="replace")
+
+
+def report_foreign_import(error: ImportError) -> int:
+    """Print which folder of PYTHONPATH has an unusable library, such as another distribution's, and return 2.
+
+    Raises the error again if it has another cause.
+    """
+    file = Path(traceback.extract_tb(error.__traceback__)[-1].filename)
+    folders = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    folder = next((folder for folder in folders if file.is_relative_to(folder)), None)
+    if folder is None or SOURCES in file.resolve().parents:
+        raise error
+    print(f"{folder} in PYTHONPATH has libraries that cannot be used ({error}); remove it there", file=sys.stderr)
+    return USAGE_ERROR
 
 
 def _run(given: list[str]) -> int:
@@ -83,14 +126,8 @@ def program(verb: str = "") -> argparse.ArgumentParser:
             advice = f"did you mean {near[0]!r}?" if near else f"choose one of {', '.join(entries)}"
             raise FcnetError(f"there is no verb {verb!r}; {advice}")
         entries = {verb: entries[verb]}
-    plain = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(
-        prog="fcnet",
-        usage="fcnet [-h] [--version] VERB ...",
-        description=DESCRIPTION,
-        epilog=WORKFLOW,
-        formatter_class=plain,
-    )
+    plain, usage = argparse.RawDescriptionHelpFormatter, "fcnet [-h] [--version] VERB ..."
+    parser = argparse.ArgumentParser("fcnet", usage, DESCRIPTION, WORKFLOW, formatter_class=plain)
     parser.add_argument("--version", action="version", version=f"fcnet {__version__}")
     choices = parser.add_subparsers(title="verbs", metavar="VERB", parser_class=argparse.ArgumentParser)
     for name, entry in entries.items():

@@ -54,9 +54,8 @@ class _UniqueKeyLoader(yaml.CSafeLoader):
         return super().construct_mapping(node, deep)
 
 
-_UniqueKeyLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")
-)
+EXPONENT = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$")
+_UniqueKeyLoader.add_implicit_resolver("tag:yaml.org,2002:float", EXPONENT, list("-+0123456789"))
 
 
 def read_file(path: str | Path, what: str, most: int) -> bytes:
@@ -178,17 +177,13 @@ def writing(path: str | Path, remedy: str = "") -> Iterator[None]:
     except BrokenPipeError:  # the reader of the output has exited
         raise
     except OSError as error:
-        raise write_error(path, error, remedy) from error
-
-
-def write_error(path: str | Path, error: OSError, remedy: str = "") -> WriteError:
-    """Return the WriteError of an OSError; remedy: replaces that of its number."""
-    reason = error.reason if isinstance(error, WriteError) else error.strerror or str(error)
-    if error.errno in FULL and not isinstance(error, WriteError):
-        at = os.statvfs(_existing(Path(path)))
-        reason += f", {at.f_bavail * at.f_frsize / 1e6:.2f} MB left there"
-        reason += " but no inode for another file" if at.f_files and not at.f_favail else ""
-    return WriteError(path, reason, remedy or REMEDIES.get(error.errno or 0, "choose another path"), error.errno)
+        reason = error.reason if isinstance(error, WriteError) else error.strerror or str(error)
+        if error.errno in FULL and not isinstance(error, WriteError):
+            at = os.statvfs(_existing(Path(path)))
+            reason += f", {at.f_bavail * at.f_frsize / 1e6:.2f} MB left there"
+            reason += " but no inode for another file" if at.f_files and not at.f_favail else ""
+        remedy = remedy or REMEDIES.get(error.errno or 0, "choose another path")
+        raise WriteError(path, reason, remedy, error.errno) from error
 
 
 def _existing(path: Path) -> Path:

@@ -54,7 +54,6 @@ def _download(source: str | Path, kind: str, patterns: list[str]) -> tuple[Path,
         )
     except (HfHubHTTPError, OSError, ValueError) as error:  # unknown or private; no network and not in the cache
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
-        raise FcnetError(
-            f"{source} cannot be downloaded as a {kind} ({reason}); check name, network and `hf auth login`"
-        ) from error
+        remedy = "check name, network and `hf auth login`"
+        raise FcnetError(f"{source} cannot be downloaded as a {kind} ({reason}); {remedy}") from error
     return Path(folder), parts["file"] or ""

@@ -27,7 +27,6 @@ from msgspec import Struct, field, structs
 
 from fcnet_core.arrays import Floats, Single
 from fcnet_core.control.command import CommandShaper
-from fcnet_core.control.envelope import Envelope
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import Positive, converted, write_whole
 from fcnet_core.hub import hub_model, is_hub
@@ -99,18 +98,16 @@ def fitting(interface: PolicyInterface, config: PolicyConfig) -> PolicyInterface
 def card_for_robot(
     robot: Robot,
     config: PolicyConfig,
-    window_policy: WindowPolicy = "sliding",
     control_rate: float = 50.0,
     observation_clip: float = 5.0,
     training: dict[str, Any] | None = None,
-    envelope: Envelope | None = None,
 ) -> PolicyCard:
     """Return a card with joints, gains, pose, gait and command ranges from the robot's file."""
     return PolicyCard(
-        interface=fitting(velocity_interface(robot, control_rate, envelope), config),
+        interface=fitting(velocity_interface(robot, control_rate), config),
         policy_type=policy_type_of(config),
         config=config,
-        window_policy=window_policy,
+        window_policy="sliding",
         observation_clip=observation_clip,
         training=training or {},
     )
@@ -225,21 +222,17 @@ def save_model(model: PolicyModel, path: str | Path) -> None:
     >>> load_policy("half.safetensors").step(np.zeros(70)).shape
     (12,)
     """
-    path = Path(path)
-    name = f"the model for {path}"
+    path, name = Path(path), f"the model for {path}"
     card = stored_card(structs.replace(model.card, format_version=2 if model.step else 1))
     if len(card) > LARGEST_CARD:
-        raise FcnetError(
-            f"{name} has a card of {len(card)} characters, at most {LARGEST_CARD} are read; shorten `training`"
-        )
+        raise FcnetError(f"{name} has a card of {len(card)} characters, the limit is {LARGEST_CARD}; shorten training")
     found = {key: (TYPES.get(array.dtype, str(array.dtype)), array.shape) for key, array in model.tensors.items()}
     _check_shapes(found, model.card, name)
     _check_values(model, name)
     tensors: dict[str, npt.NDArray[Any]] = {name: np.ascontiguousarray(array) for name, array in model.tensors.items()}
     if model.step:
         tensors[STEP] = np.frombuffer(model.step, np.uint8)
-    content = safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card})
-    write_whole(path, content)
+    write_whole(path, safetensors.numpy.save(tensors, metadata={METADATA_ENTRY: card}))
 
 
 def shipped_model(name: str) -> Path:
@@ -261,17 +254,14 @@ def model_path(source: str | Path) -> Path:
         return hub_model(source)
     if path.is_file():
         return path
-    for name in RUN_POLICIES:
-        if (path / name).is_file():
-            return path / name
+    if saved := [path / name for name in RUN_POLICIES if (path / name).is_file()]:
+        return saved[0]
     if path.is_dir():
         raise FcnetError(f"{source} has no policy; give a policy file or the folder of a run that has saved one")
     if str(source) in shipped_names():
         return shipped_model(str(source))
-    raise FcnetError(
-        f"there is no model file {source}; check the path, train a policy with `fcnet train`, or name a shipped one: "
-        f"{', '.join(shipped_names())}"
-    )
+    shipped = ", ".join(shipped_names())
+    raise FcnetError(f"there is no model file {source}; check the path, or name a shipped policy: {shipped}")
 
 
 def load_model(source: str | Path) -> PolicyModel:
@@ -315,17 +305,11 @@ def check_robot(model: PolicyModel, robot: Robot, provides: Iterable[str] = ROBO
         raise FcnetError(f"the model does not command the joints of {robot.name}; choose one with joint positions")
     rows = at.rows(robot.joint_names)
     model.card.config.check_robot(at, robot)
-    facts = {
-        "stiffness kp": (at.stiffness, robot.kp),
-        "damping kd": (at.damping, robot.kd),
-        "default pose": (at.pose, robot.stand_pose),
-    }
-    for what, (trained, present) in facts.items():
+    gains = ("stiffness kp", at.stiffness, robot.kp), ("damping kd", at.damping, robot.kd)
+    for what, trained, present in (*gains, ("default pose", at.pose, robot.stand_pose)):
         if not np.allclose(trained, present[rows], rtol=1e-6, atol=1e-9):
-            raise FcnetError(
-                f"the model was trained with {what} {brief(trained)}, but the robot file of {robot.name} has "
-                f"{brief(present[rows])}; train again or restore the robot file"
-            )
+            found = f"the robot file of {robot.name} has {brief(present[rows])}; train again or restore the robot file"
+            raise FcnetError(f"the model was trained with {what} {brief(trained)}, but {found}")
 
 
 def _card(text: str | None, name: str) -> PolicyCard:
@@ -370,10 +354,8 @@ def _check_shapes(found: Mapping[str, tuple[str, tuple[int, ...]]], card: Policy
         kinds = ("F32", "F16") if len(shape) > 1 and entry not in scales else ("F32",)
         kind, other = found[entry]
         if kind not in kinds or other != shape:
-            raise FcnetError(
-                f"{name} has {entry} as {kind} of shape {other}, expected {' or '.join(kinds)} of shape {shape}; "
-                "train it again"
-            )
+            expected = f"{' or '.join(kinds)} of shape {shape}"
+            raise FcnetError(f"{name} has {entry} as {kind} of shape {other}, expected {expected}; train it again")
 
 
 def _check_values(model: PolicyModel, name: str) -> None:

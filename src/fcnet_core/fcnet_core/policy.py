@@ -191,10 +191,8 @@ def load_policy(
     if runtime == "numba":
         return LoadedPolicy(model, kind.part(kind.numba)(model, batch), batch, compiled=True)
     if not model.step:
-        raise FcnetError(
-            f"the policy of {model.card.policy_type} is in format 1, which has no exported step; on a computer with"
-            " PyTorch run `fcnet export FILE --format 2 -o FILE`"
-        )
+        remedy = "on a computer with PyTorch run `fcnet export FILE --format 2 -o FILE`"
+        raise FcnetError(f"this {model.card.policy_type} policy of format 1 has no exported step; {remedy}")
     from fcnet_core.policies.exported_step import ExportedStep
 
     return LoadedPolicy(model, ExportedStep(model, batch), batch, compiled=False)

@@ -384,9 +384,7 @@ class Robot(Struct, frozen=True, forbid_unknown_fields=True, dict=True, kw_only=
     def body(self) -> Primitives:
         """The simple shapes of which its body is made. Raises FcnetError if it is read from a file."""
         if self.primitives is None:
-            raise FcnetError(
-                f"the body of {self.name} is read from {self.model and self.model.file}; this needs primitives"
-            )
+            raise FcnetError(f"this needs a body of primitives, but that of {self.name} is read from a file")
         return self.primitives
 
     @property

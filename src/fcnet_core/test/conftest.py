@@ -26,23 +26,12 @@ class Golden:
     model: PolicyModel
     observation: npt.NDArray[np.float32]  # (2, 200, observation)
     output: npt.NDArray[np.float32]  # (2, 200, action)
-    spectra: dict[int, npt.NDArray[np.complex128]]  # steps -> (L, 2, m, d)
 
 
 def read_golden(name: str) -> Golden:
     arrays = read_arrays(DATA / f"{name}.xz")
     config = FCNetConfig(**dict(zip(SIZES, arrays["cfg"].tolist(), strict=False)))
-    prefix = "rec/x_ft_after_"
-    return Golden(
-        model=model_of(config, named(arrays, "w/"), export=False),
-        observation=arrays["rec/obs"],
-        output=arrays["rec/out"],
-        spectra={
-            int(key.removeprefix(prefix)): array[..., 0].astype(np.float64) + 1j * array[..., 1]
-            for key, array in arrays.items()
-            if key.startswith(prefix)
-        },
-    )
+    return Golden(model_of(config, named(arrays, "w/"), export=False), arrays["rec/obs"], arrays["rec/out"])
 
 
 @pytest.fixture(scope="session")

@@ -71,10 +71,8 @@ def test_info_shows_the_card_as_text_and_as_json(path, walker, capsys) -> None:
         assert fact in printed
     assert main(["info", str(path), "--json", "-"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["parameters"] == 787_852
-    assert facts["size_bytes"] == path.stat().st_size
-    assert facts["fingerprint"] == walker.fingerprint
-    assert facts["card"]["shape"]["window"] == 64
+    expected = {"parameters": 787_852, "size_bytes": path.stat().st_size, "fingerprint": walker.fingerprint}
+    assert facts.items() >= expected.items() and facts["card"]["shape"]["window"] == 64
 
 
 def test_info_shows_the_envelope_as_a_table(capsys) -> None:
@@ -134,27 +132,23 @@ def test_ctrl_c_is_one_sentence_and_status_130() -> None:
         "info.load_model = lambda path: (print('ready', flush=True), [time.sleep(0.01) for _ in range(6000)])\n"
         "from fcnet_core.cli import main\nsys.exit(main(['info', sys.argv[1]]))\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, "policy"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    command, pipe = [sys.executable, "-c", program, "policy"], subprocess.PIPE
+    process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
     _, message = process.communicate(timeout=30)
-    assert process.returncode == INTERRUPTED
-    assert message == "fcnet: interrupted; what was already written is kept\n"
+    assert (process.returncode, message) == (INTERRUPTED, "fcnet: interrupted; what was already written is kept\n")
 
 
 def test_a_closed_pipe_ends_it_quietly(path) -> None:
     program = "import sys; from fcnet_core.cli import main; sys.exit(main(['info', sys.argv[1]]))"
     reader, writer = os.pipe()
     os.close(reader)
-    result = subprocess.run(
-        [sys.executable, "-u", "-c", program, str(path)], stdout=writer, stderr=subprocess.PIPE, text=True, check=False
-    )
+    command = [sys.executable, "-u", "-c", program, str(path)]
+    result = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert result.stderr == ""
-    assert result.returncode == 1
+    assert (result.stderr, result.returncode) == ("", 1)
 
 
 def test_export_writes_weights_in_half_precision_once(path, tmp_path) -> None:

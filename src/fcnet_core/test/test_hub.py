@@ -135,7 +135,5 @@ def test_a_data_set_is_loaded_by_name_and_may_have_a_weight(hub: Repositories, t
     assert data.manifest.description == {"source": "collect"} and data.steps == 6
     np.testing.assert_array_equal(data.shards[0].action, arrays["action"])
     assert not (data.folders[0] / "run.py").exists()
-    assert folders_and_weights(("hf://lab/walks", "hf://lab/more@main:2")) == (
-        ["hf://lab/walks", "hf://lab/more@main"],
-        [1.0, 2.0],
-    )
+    folders = ["hf://lab/walks", "hf://lab/more@main"]
+    assert folders_and_weights((folders[0], f"{folders[1]}:2")) == (folders, [1.0, 2.0])

@@ -137,20 +137,17 @@ def test_values_that_are_not_finite_are_refused_on_loading_and_on_saving(small, 
 
 def test_a_card_too_long_to_be_read_again_is_not_written(small, path) -> None:
     model = replace(small.model, card=structs.replace(small.model.card, training={"notes": "x" * 2**20}))
-    with pytest.raises(FcnetError, match=r"a card of \d+ characters, at most 1048576 are read"):
+    with pytest.raises(FcnetError, match=r"a card of \d+ characters, the limit is 1048576"):
         save_model(model, path)
 
 
 def test_arrays_that_do_not_fit_the_card_and_a_deviation_of_zero_are_refused(small, path) -> None:
-    for scale, named in (
-        ({"observation_std": np.zeros(11, dtype=np.float32)}, "observation_std"),
-        (
-            {"action_mean": np.zeros(4, dtype=np.float32)},
-            "action_mean as F32 of shape (4,), expected F32 of shape (3,)",
-        ),
-        ({"action_mean": np.zeros(3)}, "F64"),
+    for name, scale, named in (
+        ("observation_std", np.zeros(11, np.float32), "observation_std"),
+        ("action_mean", np.zeros(4, np.float32), "action_mean as F32 of shape (4,), expected F32 of shape (3,)"),
+        ("action_mean", np.zeros(3), "F64"),
     ):
-        write(with_scale(small.model, **scale), path)
+        write(with_scale(small.model, **{name: scale}), path)
         assert named in refusal(path)
     weights = dict(small.model.weights)
     del weights["fc0.bias"]
@@ -174,14 +171,11 @@ def test_arrays_that_do_not_fit_the_card_and_a_deviation_of_zero_are_refused(sma
         ("colour", "red", "colour"),
         ("joint_names", 12, "joints is 12"),
         ("kp", ["sixty"] * 12, "kp[0] is 'sixty'"),
-        ("kp", [float("nan")] * 12, "kp[0] is nan"),
         ("kp", [10**400] * 12, "kp[0]"),
-        ("kp", True, "kp is True"),
         ("default_pose", ["bent"] * 12, "default_pose[0] is 'bent'"),
         ("command_ranges", {key: ["low", 1, 1] for key in SETPOINT_FIELDS}, "ranges"),
         ("envelope", ENVELOPE | {"vx": [-0.5, 0.1, 1.5]}, "envelope: vx must rise"),
         ("envelope", ENVELOPE | {"vx": [-0.5, 0.0, 2.5]}, "admits vx from -0.5 to 2.5, beyond its command range"),
-        ("envelope", ENVELOPE | {"vx": [-0.5, 0.0, float("nan")]}, "envelope.vx[2] is nan"),
         ("envelope", {"vx": [0.0]}, "ranges"),
         ("envelope", "wide", "envelope is 'wide'"),
         ("shape", {"layers": 10**7}, "layers is 10000000"),
@@ -205,8 +199,7 @@ def test_a_model_fits_its_robot_by_the_names_of_the_joints(walker) -> None:
     bent = {name: (*getattr(at, name)[:5], -1.4, *getattr(at, name)[6:]) for name in ("kp", "kd", "default_pose")}
     terms = (*at.inputs["observation"].terms[:-2], Command(fields=("frequency",)), Vector(name="sun", size=4))
     seen = {"observation": Input(terms=terms)}
-    changes = {
-        **bent,
+    changes = bent | {
         "robot": "a1",
         "joints": ("tail", *at.joints[1:]),
         "inputs": seen,

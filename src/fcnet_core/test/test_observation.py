@@ -111,9 +111,8 @@ def test_history_has_its_order_layout_and_start(history, expected) -> None:
 
 
 def test_a_reset_of_some_robots_forgets_their_past_only() -> None:
-    section = inputs(
-        {"term": "vector", "name": "x", "size": 1, "history": 3}, {"term": "clock", "form": "sin_cos", "period": 0.08}
-    )
+    clock = {"term": "clock", "form": "sin_cos", "period": 0.08}
+    section = inputs({"term": "vector", "name": "x", "size": 1, "history": 3}, clock)
     builder, rows = built(section, 5, batch=2, x=lambda step: np.full((2, 1), float(step)))
     np.testing.assert_allclose(rows[4], [[2, 3, 4, 1, 0]] * 2, atol=1e-6)  # after 1.25 periods of 4 steps
     builder.reset(np.array([True, False]))
@@ -130,9 +129,8 @@ def test_terms_are_clipped_then_scaled_and_joints_found_by_name() -> None:
         {"term": "last_action", "of": "sent", "age": 2},
         {"term": "command", "fields": ["vx", "roll", "other"], "scale": 100},
     ]
-    section = inputs(*terms, clip=50) | {
-        "commands": {"ranges": {"vx": [0, 1], "roll": [0, 1]}, "fixed": {"other": 0.25}}
-    }
+    commands = {"ranges": {"vx": [0, 1], "roll": [0, 1]}, "fixed": {"other": 0.25}}
+    section = inputs(*terms, clip=50) | {"commands": commands}
     measured = {"joint_position": lambda _: np.array([1.0, 0.0]), "joint_velocity": lambda _: np.array([3.0, 4.0])}
     _, rows = built(section, 3, **measured)
     assert rows[2].tolist() == pytest.approx([-1, 1.5, 0, 0.3, 4, 30, 2, 2, 1, 1, 50, 50, 25])

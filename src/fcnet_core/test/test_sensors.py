@@ -49,10 +49,6 @@ def test_a_bias_of_the_gyroscope_hardly_changes_in_an_episode():
     assert bias[0].std() > 0.7 * BOARD["angular_velocity"].drift
 
 
-def test_the_vertical_part_of_gravity_does_not_drift():
-    assert np.abs(measured(50, 1.0, 50, "projected_gravity")[..., 2]).max() < 6 * BOARD["projected_gravity"].white
-
-
 def test_joint_velocities_are_whole_counts_of_the_encoder_and_as_wrong_as_a_difference_of_two():
     true = np.random.default_rng(1).uniform(-10, 10, (20, 100, 70))
     place, step = PLACES["joint_velocity"], BOARD["joint_velocity"].step
@@ -60,10 +56,7 @@ def test_joint_velocities_are_whole_counts_of_the_encoder_and_as_wrong_as_a_diff
     counts = found / np.float32(step)
     np.testing.assert_allclose(counts, np.rint(counts), atol=1e-3)
     np.testing.assert_allclose((found - true[..., place]).std(), step / np.sqrt(6), rtol=0.05)
-
-
-def test_the_figures_are_those_of_the_encoder_and_its_gear():
-    step = 2 * np.pi / 2**14 / 9.1
+    step = 2 * np.pi / 2**14 / 9.1  # of the encoder and its gear
     assert BOARD["joint_position"].step == pytest.approx(step, rel=2e-3)
     assert BOARD["joint_velocity"].step == pytest.approx(step / 0.001, rel=2e-3)
     assert BOARD["joint_velocity"].white == pytest.approx(BOARD["joint_velocity"].step / np.sqrt(12), rel=1e-2)
@@ -79,9 +72,8 @@ def test_a_seed_gives_the_same_errors_to_one_robot_to_a_batch_of_one_and_period_
 
 
 def test_all_frames_of_a_history_have_the_same_slow_error():
-    spec = ArraySpec(
-        (12,), parts={"projected_gravity": 3, "last_action": 3, "projected_gravity.2": 3, "last_action.2": 3}
-    )
+    parts = dict.fromkeys(("projected_gravity", "last_action", "projected_gravity.2", "last_action.2"), 3)
+    spec = ArraySpec((12,), parts=parts)
     figures = {"projected_gravity": replace(BOARD["projected_gravity"], white=0.0)}
     found = SensorErrors(figures, spec, np.random.default_rng(0), 5).measure(np.zeros((3, 5, 12)), 1.0)
     np.testing.assert_array_equal(found[..., :3], found[..., 6:9])
@@ -112,10 +104,11 @@ def test_readings_without_errors_are_the_true_ones(model):
     assert errors(model, scale=0.0).measure(clean, 0.02) is clean
 
 
-def test_what_the_controller_computes_itself_has_no_errors():
-    found = errors(batch=4).measure(np.full((5, 4, 70), 0.123), 0.02)
+def test_the_vertical_part_of_gravity_does_not_drift_and_what_the_controller_computes_itself_has_no_errors():
+    found = errors(batch=50).measure(np.full((50, 50, 70), 0.125), 1.0)
+    assert np.abs(found[..., 2] - 0.125).max() < 6 * BOARD["projected_gravity"].white
     for part in ("last_action", "command"):
-        assert (found[..., PLACES[part]] == 0.123).all()
+        assert (found[..., PLACES[part]] == 0.125).all()
 
 
 def test_a_damaged_file_of_figures_is_named(tmp_path, monkeypatch):

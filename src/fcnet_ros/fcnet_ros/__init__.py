@@ -21,8 +21,8 @@ def entry_point(module: str, *arguments: str, ros: bool = True) -> Callable[[], 
 
     def run() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        from fcnet_core.cli import prepare_process, report_foreign_import
         from fcnet_core.errors import FcnetError
-        from fcnet_core.process import prepare_process, report_foreign_import
         from fcnet_ros.environment import check_environment
         from fcnet_ros.launched import end_with_launch  # here, as that module also runs as a program
 

@@ -127,10 +127,9 @@ class Controller:
         """Leave fault for passive, unless the robot's bridge is in fault; earlier commands are dropped."""
         with self._lock:
             if self._bridge_fault:
-                raise FcnetError(
-                    f"the robot's bridge is in fault ({self._bridge_fault}); remove the cause, then reset the bridge "
-                    f"first: ros2 service call /{self._robot.name}_bridge/reset std_srvs/srv/Trigger",
-                )
+                call = f"ros2 service call /{self._robot.name}_bridge/reset std_srvs/srv/Trigger"
+                fault = f"the robot's bridge is in fault ({self._bridge_fault})"
+                raise FcnetError(f"{fault}; remove the cause, then reset the bridge first: {call}")
             self.commands.clear()
             return self.posture.reset()
 
@@ -244,10 +243,8 @@ class JointErrorWatchdog:
         self._exceeded = self._exceeded + self._period if error[worst] > limit else 0.0
         if self._exceeded <= self._safety.joint_error_time:
             return None
-        return (
-            f"{self._names[worst]} is {error[worst]:.2f} rad from its target, the limit is {limit:g} rad; "
-            "look for a blocked leg or a motor without power"
-        )
+        found = f"{self._names[worst]} is {error[worst]:.2f} rad from its target, the limit is {limit:g} rad"
+        return f"{found}; look for a blocked leg or a motor without power"
 
 
 class FollowingWatchdog:

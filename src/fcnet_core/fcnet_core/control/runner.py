@@ -152,10 +152,8 @@ class PolicyRunner:
         period = 1.0 / interface.rate
         multiple = 1.0 if limiter is None else period / limiter.period
         if multiple < 0.5 or abs(multiple - round(multiple)) > 1e-6:
-            raise ValueError(
-                f"control_rate is {multiple * interface.rate:g} Hz, but the model runs at {interface.rate:g} Hz; "
-                "choose a whole multiple of that"
-            )
+            found, rate = multiple * interface.rate, interface.rate
+            raise ValueError(f"control_rate is {found:g} Hz; choose a whole multiple of the model's {rate:g} Hz")
         if interface.commands.heading_hold:
             raise FcnetError("the policy holds a heading (commands.heading_hold), which is not supported")
         robot = None if limiter is None else limiter.robot

@@ -86,15 +86,11 @@ def request_privileges(realtime_priority: int, lock_memory: bool, cpu: int = -1)
         try:
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(realtime_priority))
         except OSError as error:
-            yield (
-                f"no SCHED_FIFO priority {realtime_priority} ({error.strerror}): continuing without; give this user an "
-                "rtprio limit (docs/deployment.md)"
-            )
+            remedy = "continuing without; give this user an rtprio limit (docs/deployment.md)"
+            yield f"no SCHED_FIFO priority {realtime_priority} ({error.strerror}): {remedy}"
     if lock_memory and ctypes.CDLL(None, use_errno=True).mlockall(MCL_CURRENT | MCL_ONFAULT):
-        yield (
-            f"memory is not locked ({os.strerror(ctypes.get_errno())}): continuing without; give this user a memlock "
-            "limit (docs/deployment.md)"
-        )
+        remedy = "continuing without; give this user a memlock limit (docs/deployment.md)"
+        yield f"memory is not locked ({os.strerror(ctypes.get_errno())}): {remedy}"
     if cpu >= 0:
         try:
             os.sched_setaffinity(0, {cpu})

@@ -140,9 +140,8 @@ class Plots:
 
     def element(self, plot: Plot) -> str:
         """Return the HTML of the plot's place; empty if there is nothing to draw."""
-        if not any(np.isfinite(line.values).any() for line in plot.lines) and not any(
-            len(bar.spans) for bar in plot.bars
-        ):
+        known = any(np.isfinite(line.values).any() for line in plot.lines)
+        if not known and not any(len(bar.spans) for bar in plot.bars):
             return ""
         x = vars(plot.x) if isinstance(plot.x, Grid) else self.arrays.add(plot.x)
         lines = [
@@ -152,10 +151,8 @@ class Plots:
         bars = [vars(bar) | {"spans": np.round(bar.spans, 4).tolist()} for bar in plot.bars]
         number = len(self._specs)
         self._specs.append(vars(plot) | {"x": x, "lines": lines, "bars": bars})
-        return (
-            f'<figure class="plot" data-plot="{number}" style="min-height:{plot.height + 24}px" '
-            f'role="group" aria-label="{escape(description(plot))}"></figure>'
-        )
+        place = f'class="plot" data-plot="{number}" style="min-height:{plot.height + 24}px"'
+        return f'<figure {place} role="group" aria-label="{escape(description(plot))}"></figure>'
 
     def add_to(self, page: Page, main: str) -> None:
         """Add uPlot, plots.js and, as `plotted` for the `main` script, the data of these plots to the page.

@@ -103,16 +103,12 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if self.steps is not None and self.epochs is not None:
             raise FcnetError("give steps or epochs, not both")
         if self.batch * self.crop > LARGEST_BATCH:
-            raise FcnetError(
-                f"batch ({self.batch}) times crop ({self.crop}) is {self.batch * self.crop} control periods in one"
-                f" optimiser step, but must not exceed {LARGEST_BATCH}"
-            )
+            size = f"batch ({self.batch}) times crop ({self.crop}) is {self.batch * self.crop} control periods"
+            raise FcnetError(f"{size} in one optimiser step, but must not exceed {LARGEST_BATCH}")
         interval = self.policy_config.window
         if self.window_policy == "reset_every_n" and self.crop > interval:
-            raise FcnetError(
-                f"with window_policy reset_every_n the crop ({self.crop}) must not exceed the window ({interval}),"
-                " or the policy would be run otherwise than it was trained"
-            )
+            longest = f"must not exceed the window ({interval})"
+            raise FcnetError(f"with window_policy reset_every_n, as the policy will run, crop ({self.crop}) {longest}")
 
     @property
     def policy_config(self) -> PolicyConfig:

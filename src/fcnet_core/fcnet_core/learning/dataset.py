@@ -160,10 +160,8 @@ class DatasetWriter:
         keys = found.description.keys() | own.description.keys()
         names += sorted(key for key in keys if found.description.get(key) != own.description.get(key))
         if names:
-            raise FcnetError(
-                f"{self.folder} already holds data made with another {', '.join(names)}; choose another folder, or"
-                " delete this one"
-            )
+            other = ", ".join(names)
+            raise FcnetError(f"{self.folder} has data made with another {other}; name another folder, or delete it")
 
     def has(self, index: int) -> bool:
         """Return whether shard `index` is complete."""
@@ -192,9 +190,8 @@ class DatasetWriter:
         partial = self.folder / f".shard-{index:05d}.partial"
         remedy = "mend that and run the same command again: the shards already there are intact"
         with writing(self._shard(index), remedy):
+            shutil.rmtree(partial, ignore_errors=True)  # of an interrupted attempt
             try:
-                if partial.exists():  # an interrupted attempt
-                    shutil.rmtree(partial)
                 partial.mkdir()
                 for name, array in given.items():  # np.save would hide that the disk is full
                     with (partial / f"{name}.npy").open("wb") as file:
@@ -204,9 +201,8 @@ class DatasetWriter:
                         os.fsync(file.fileno())
                 _write_json(partial / "job.json", job)
                 partial.rename(self._shard(index))
-            except BaseException:
+            finally:
                 shutil.rmtree(partial, ignore_errors=True)
-                raise
         self.shards += 1
         self.steps += given["first"].size
 
@@ -257,10 +253,8 @@ class Dataset:
             known = self.manifest.interface is not None and manifest.interface is not None
             for name in (*IDENTITY, *(("interface",) if known else ())):
                 if (one := getattr(self.manifest, name)) != (other := getattr(manifest, name)):
-                    raise FcnetError(
-                        f"{self.folders[0]} and {folder} cannot be used together: their {name} differs ({one} and "
-                        f"{other})"
-                    )
+                    both = f"{self.folders[0]} and {folder}"
+                    raise FcnetError(f"{both} cannot be used together: their {name} differs ({one} and {other})")
             paths = sorted(path for path in folder.glob("shard-*") if path.is_dir())
             if not paths:
                 raise FcnetError(f"{folder} holds no finished shard yet; let `fcnet collect` finish at least one")
@@ -301,10 +295,8 @@ class Dataset:
                 lowest, highest = np.minimum(lowest, chunk.min(0)), np.maximum(highest, chunk.max(0))
                 square += np.square(chunk, out=chunk).sum(0)
             if not np.isfinite(total).all():
-                raise FcnetError(
-                    f"{shard.files[name].path} holds a value that is not finite; `fcnet dataset validate"
-                    f" {shard.path.parent}` says where, delete {shard.path} and make that shard again"
-                )
+                where = f"`fcnet dataset validate {shard.path.parent}` says where; make the shard again"
+                raise FcnetError(f"{shard.files[name].path} holds a value that is not finite; {where}")
         mean = total / self.steps
         std = np.sqrt(np.maximum(square / self.steps - mean**2, 0.0))
         return ArrayStatistics(*(values.reshape(shape) for values in (mean, std, lowest, highest)))
@@ -341,10 +333,9 @@ def _check_shapes(
         raise FcnetError(f"{where} does not fit: expected first (S, T), found {steps}")
     for name, spec in specs.items():
         if (found := arrays[name]).shape != (*steps, *spec.shape) or found.dtype != spec.dtype:
-            raise FcnetError(
-                f"{where} does not fit: expected {name} as {spec.dtype} of shape {(*steps, *spec.shape)}, as first has"
-                f" it, found {found.dtype} of shape {found.shape}"
-            )
+            expected = f"{spec.dtype} of shape {(*steps, *spec.shape)}"
+            other = f"{found.dtype} of shape {found.shape}"
+            raise FcnetError(f"{where} does not fit: expected {name} as {expected}, as first has it, found {other}")
 
 
 def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
@@ -358,9 +349,8 @@ def open_shard(path: Path, specs: Mapping[str, ArraySpec]) -> Shard:
         if not isinstance(job, dict):
             raise ValueError("job.json is no JSON object")
     except (OSError, ValueError, EOFError, SyntaxError, RecursionError, MemoryError) as error:
-        raise FcnetError(
-            f"{path} is incomplete or damaged ({error}); delete that folder and run the same collection again"
-        ) from error
+        remedy = "delete that folder and run the same collection again"
+        raise FcnetError(f"{path} is incomplete or damaged ({error}); {remedy}") from error
     _check_shapes(str(path), files, specs)
     return Shard(path, files, job)
 

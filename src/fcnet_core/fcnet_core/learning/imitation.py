@@ -20,7 +20,7 @@ from fcnet_core.learning.config import TrainConfig, folders_and_weights, with_se
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import CropSampler
-from fcnet_core.learning.trainer import ALONE, Trainer
+from fcnet_core.learning.trainer import Trainer
 from fcnet_core.model_file import PolicyCard, PolicyModel, check_robot, fitting
 from fcnet_core.observation import JointTargets, PolicyInterface, vector_interface, velocity_interface
 from fcnet_core.observation.terms import Command
@@ -29,6 +29,7 @@ from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
 
+ALONE = Processes()
 LONGEST_DESCRIPTIONS = 500_000  # [characters] of all data folders, in a policy's card: about half of what is read
 
 
@@ -129,10 +130,8 @@ class Imitation:
             ("window policy", model.window_policy, run.window_policy),
         ):
             if of_model != of_run:
-                raise FcnetError(
-                    f"the model to start from has the {name} {of_model}, the training configuration {of_run}; make them"
-                    " equal or leave out --init"
-                )
+                both = f"the {name} of the model to start from is {of_model}, that of the run {of_run}"
+                raise FcnetError(f"{both}; make them equal or leave out --init")
 
 
 def interface_of(data: Dataset, robot: Robot | None) -> PolicyInterface:
@@ -195,7 +194,5 @@ def _check_arrays(config: PolicyConfig, data: Dataset) -> None:
         found = arrays.get(name)
         if found is None or (found.shape, found.dtype) != (spec.shape, spec.dtype):
             has = f"{found.dtype} of shape {found.shape}" if found else "no such array"
-            raise FcnetError(
-                f"the network's {name} is {spec.dtype} of shape {spec.shape}, but {data.folders[0]} has {has};"
-                " change config, or take other data"
-            )
+            takes = f"the network's {name} is {spec.dtype} of shape {spec.shape}"
+            raise FcnetError(f"{takes}, but {data.folders[0]} has {has}; change config, or take other data")

@@ -83,9 +83,8 @@ def joined() -> Iterator[Processes]:
         return
     try:
         store, rank, count = next(rendezvous("env://"))
-        dist.init_process_group(
-            "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", store=store, rank=rank, world_size=count
-        )
+        backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+        dist.init_process_group(backend, store=store, rank=rank, world_size=count)
     except (ValueError, RuntimeError) as error:
         reason = str(error).partition("\n")[0]
         raise FcnetError(f"the processes of this training did not find each other: {reason}") from error
@@ -98,9 +97,7 @@ def joined() -> Iterator[Processes]:
         if ended > 1:
             raise SystemExit(1) from error
         if isinstance(error, dist.DistError) or "gloo" in str(error) or "NCCL" in str(error):
-            raise FcnetError(
-                "another process of this training has ended, and so does this one; what came after the last checkpoint"
-                " is lost, run the same command with --resume to continue from there"
-            ) from error
+            remedy = "run the same command with --resume to continue from the last checkpoint"
+            raise FcnetError(f"another process of this training has ended, and so does this one; {remedy}") from error
         raise
     dist.destroy_process_group()

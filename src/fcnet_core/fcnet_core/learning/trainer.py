@@ -36,7 +36,6 @@ HELD_OUT_CROPS = 256
 HELD_OUT_BATCH = 32
 AHEAD = 2  # batches that are read while the network computes
 CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
-ALONE = Processes()
 Tensors = tuple[dict[str, Tensor], Tensor, Tensor]
 
 
@@ -91,8 +90,8 @@ class Trainer:
         crops: CropSampler,
         normalisation: Normalisation,
         arrays: Spec,
-        processes: Processes = ALONE,
-        interface: PolicyInterface | None = None,
+        processes: Processes,
+        interface: PolicyInterface,
     ) -> None:
         if config.batch < processes.count:
             raise FcnetError(f"batch is {config.batch}, but each of the {processes.count} processes needs a crop of it")
@@ -108,16 +107,13 @@ class Trainer:
         self._processes = processes
         self._losses: list[float] = []  # since the last report
         self._seen = config.policy_config.observation_spec
-        self._measured, self._interface = {name: arrays[name] for name in self._seen if arrays[name].parts}, interface
+        self._measured, self._at = {name: arrays[name] for name in self._seen if arrays[name].parts}, interface
         self._sensors = self._sensors_of(config.observation_noise)
         if len(set(processes.gather(self._run()))) > 1:
-            raise FcnetError(
-                "the processes of this training differ in their settings or data; give each the same files"
-            )
+            raise FcnetError("the processes of this training have other settings or data; give each the same files")
         self._parallel = processes.parallel(self.network)
-        self._optimiser = torch.optim.Adam(
-            network.parameters(), lr=config.learning_rate, betas=config.betas, eps=config.eps, fused=True
-        )
+        rate, betas, eps = config.learning_rate, config.betas, config.eps
+        self._optimiser = torch.optim.Adam(network.parameters(), rate, betas, eps, fused=True)
         self._reader = ThreadPoolExecutor(AHEAD, thread_name_prefix="crops")
         self._read: dict[int, Future[Tensors]] = {}  # by the number of the optimiser step
         torch.manual_seed(config.seed * processes.count + processes.rank)
@@ -141,11 +137,9 @@ class Trainer:
             if not math.isfinite(self._losses[-1] + (progress.held_out_error or 0.0)):
                 if checkpoint and self._processes.rank == 0:  # a resumed run would diverge again, bit for bit
                     checkpoint.unlink(missing_ok=True)
-                raise FcnetError(
-                    f"training diverged: at step {progress.step} the loss is {self._losses[-1]}, expected a finite"
-                    f" number; lower learning_rate ({config.learning_rate:g}) or gradient_clip"
-                    f" ({config.gradient_clip:g})"
-                )
+                remedy = f"learning_rate ({config.learning_rate:g}) or gradient_clip ({config.gradient_clip:g})"
+                reason = f"the loss is {self._losses[-1]} at step {progress.step}"
+                raise FcnetError(f"training diverged: {reason}, expected a finite number; lower {remedy}")
             progress.seconds += time.perf_counter() - began
             if validates or progress.step % config.log_interval == 0:
                 progress.loss = float(np.mean(self._losses))
@@ -221,10 +215,8 @@ class Trainer:
         saved = json.loads(content["run"])
         for name, value in json.loads(self._run()).items():
             if saved.get(name) != value:
-                raise FcnetError(
-                    f"checkpoint {path} was made with another {name}; resume with the settings and data of its run,"
-                    " or start again without --resume"
-                )
+                remedy = "resume with the settings and data of its run, or start again without --resume"
+                raise FcnetError(f"checkpoint {path} was made with another {name}; {remedy}")
         self.network.load_state_dict(content["network"])
         self._optimiser.load_state_dict(content["optimiser"])
         self.progress, self._losses = Progress(**content["progress"]), content["losses"]
@@ -248,10 +240,9 @@ class Trainer:
         for row, crop in enumerate(range(size)[share]) if self._sensors else ():
             rng = np.random.default_rng([seed, NOISE, step, crop])
             for name, spec in self._measured.items():
-                at, array = self._interface, batch.arrays[name][row]
-                scale, rate = (at.scales(name), at.rate) if at and name in at.inputs else (1.0, 1.0)
+                scale, array = self._at.scales(name) if name in self._at.inputs else 1.0, batch.arrays[name][row]
                 errors = SensorErrors(self._sensors, spec, rng, None, rng.random() * scale)
-                array[:] = errors.measure(array, 1.0 / rate)
+                array[:] = errors.measure(array, 1.0 / self._at.rate)
         return self._tensors(batch)
 
     def _sensors_of(self, noise: SensorModel | dict[str, float]) -> Sensors:
@@ -293,10 +284,8 @@ class Trainer:
 
 def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Tensor:
     """Return the loss of output and target (B, T, A), the mean over the actions and the sum over valid (B, T) steps."""
-    if kind == "huber":
-        error = nn.functional.huber_loss(output.float(), target, reduction="none")
-    else:
-        error = (output - target).square()
+    huber = nn.functional.huber_loss
+    error = huber(output.float(), target, reduction="none") if kind == "huber" else (output - target).square()
     return (error.mean(-1) * valid).sum()
 
 
@@ -309,6 +298,4 @@ def check_bfloat16(device: torch.device) -> None:
         names = ("amx_bf16", "avx512_bf16", "bf16")  # the last is ARM's
         has = any(facts.get(name) for name in names) and torch.ops.mkldnn._is_mkldnn_bf16_supported()
     if not has:
-        raise FcnetError(
-            f"precision is bfloat16, but this machine's {device.type} has no products of bfloat16; set float32"
-        )
+        raise FcnetError(f"this machine's {device.type} has no products of bfloat16; set precision: float32")

@@ -195,10 +195,8 @@ class Posture:
             self.mode = Mode.STANDING
         elif self._elapsed >= self._duration + SETTLING_TIME:
             worst = int(error.argmax())
-            self.fail(
-                f"standing up stalled: {self._robot.joint_names[worst]} is {error[worst]:.2f} rad from the stand pose; "
-                "free the legs and check that the motors have power"
-            )
+            found = f"{self._robot.joint_names[worst]} is {error[worst]:.2f} rad from the stand pose"
+            self.fail(f"standing up stalled: {found}; free the legs and check that the motors have power")
 
     def _already(self) -> str:
         """Return that the robot is in its mode. Raises FcnetError in fault."""

@@ -48,9 +48,7 @@ class SelfRighting:
 
     def __init__(self, robot: Robot) -> None:
         if robot.recovery is None:
-            raise FcnetError(
-                f"{robot.name} cannot get up after a fall: its robot file has no entry `recovery`; set it upright"
-            )
+            raise FcnetError(f"{robot.name} cannot get up: its robot file has no entry `recovery`; set it upright")
         self._robot, self._facts, self._rows = robot, robot.recovery, robot.leg_rows
         self._reach = self._facts.torque * robot.torque_limit / robot.kp
         self._rolls = {side: _roll_poses(robot, self._facts, side) for side in (1.0, -1.0)}
@@ -141,10 +139,8 @@ class SelfRighting:
         return np.abs(measured - self._robot.rest_pose)[self._rows]
 
     def _unrighted(self, gravity: Array) -> str:
-        return (
-            f"the robot still lies on its {lying_on(gravity)} after {self.attempts} attempts and "
-            f"{self._total:.1f} s; set it on its belly"
-        )
+        tried = f"after {self.attempts} attempts and {self._total:.1f} s"
+        return f"the robot still lies on its {lying_on(gravity)} {tried}; set it on its belly"
 
 
 def joint_beyond_limits(robot: Robot, measured: Array) -> str | None:
@@ -153,10 +149,8 @@ def joint_beyond_limits(robot: Robot, measured: Array) -> str | None:
     worst = int(excess.argmax())
     if excess[worst] <= robot.safety.position_margin:
         return None
-    return (
-        f"{robot.joint_names[worst]} is at {measured[worst]:.2f} rad, its limits are {robot.lower[worst]:g} to "
-        f"{robot.upper[worst]:g} rad; move the leg by hand"
-    )
+    limits = f"its limits are {robot.lower[worst]:g} to {robot.upper[worst]:g} rad"
+    return f"{robot.joint_names[worst]} is at {measured[worst]:.2f} rad, {limits}; move the leg by hand"
 
 
 def _roll_poses(robot: Robot, facts: Recovery, side: float) -> list[Array]:

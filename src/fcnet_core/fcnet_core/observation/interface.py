@@ -112,9 +112,8 @@ class Commands(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, om
 
     def __post_init__(self) -> None:
         if unknown := sorted(self.ranges.keys() - {*SETPOINT_FIELDS}):
-            raise ValueError(
-                f"{unknown[0]} in commands.ranges is no setpoint; choose from {', '.join(SETPOINT_FIELDS)}"
-            )
+            known = ", ".join(SETPOINT_FIELDS)
+            raise ValueError(f"{unknown[0]} in commands.ranges is no setpoint; choose from {known}")
         if twice := self.ranges.keys() & self.fixed.keys():
             raise ValueError(f"the setpoint {min(twice)} is in ranges and fixed; give one of them")
         for name, (low, high) in (self.envelope.outermost if self.envelope else {}).items():
@@ -261,11 +260,11 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         if history and history.layout == "frame":
             ages = range(history.length)[:: 1 if newest_first else -1]
             return [(age, term) for age in ages for term in seen.terms]
-        return [
-            (age, term)
-            for term in seen.terms
-            for age in range(seen.frames(term))[:: 1 if newest_first and not term.history else -1]
-        ]
+        blocks: list[tuple[int, AnyTerm]] = []
+        for term in seen.terms:
+            ages = range(seen.frames(term))[:: 1 if newest_first and not term.history else -1]
+            blocks += [(age, term) for age in ages]
+        return blocks
 
     @property
     def placed_terms(self) -> list[tuple[AnyTerm, range]]:
@@ -313,10 +312,8 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Raise FcnetError unless `who` provides every signal that a term reads."""
         names = set(provided)
         if missing := [term for term in self._terms if term.reads and term.reads not in names]:
-            raise FcnetError(
-                f"the policy's term {missing[0].part} needs the signal {missing[0].reads}, which {who} does not "
-                f"provide; it provides {', '.join(sorted(names)) or 'none'}"
-            )
+            needed = f"the policy's term {missing[0].part} needs the signal {missing[0].reads}"
+            raise FcnetError(f"{needed}; {who} provides {', '.join(sorted(names)) or 'none'}")
 
     def rows(self, joints: Sequence[str]) -> list[int]:
         """Return the indices of the interface's joints among `joints`, a robot's. Raises FcnetError."""
@@ -325,7 +322,7 @@ class PolicyInterface(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return [list(joints).index(joint) for joint in self.joints]
 
 
-def velocity_interface(robot: Robot, rate: float = 50.0, envelope: Envelope | None = None) -> PolicyInterface:
+def velocity_interface(robot: Robot, rate: float = 50.0) -> PolicyInterface:
     """Return the interface of a policy that tracks velocity, pose and gait: VELOCITY_TERMS to targets [rad]."""
     return PolicyInterface(
         rate=rate,
@@ -336,7 +333,7 @@ def velocity_interface(robot: Robot, rate: float = 50.0, envelope: Envelope | No
         kd=tuple(robot.kd.tolist()),
         inputs={"observation": Input(terms=VELOCITY_TERMS)},
         action=JointTargets(offset=0.0),
-        commands=Commands(ranges=robot.commands, gait=robot.gait, envelope=envelope),
+        commands=Commands(ranges=robot.commands, gait=robot.gait),
     )
 
 

@@ -55,11 +55,7 @@ CACHE_LINE, AHEAD = 64, 2048  # [bytes]; the latter from the multiplied entry to
 INDEX = ir.IntType(32)
 Emit = Callable[..., Any]  # context, builder, signature and arguments to a value of LLVM
 SOURCE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-COMPILE: dict[str, Any] = {
-    "nogil": True,
-    "error_model": "numpy",
-    "fastmath": {"reassoc", "contract", "arcp", "nsz"},
-}
+COMPILE: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract", "arcp", "nsz"}}
 
 
 @njit(**COMPILE)
@@ -187,10 +183,9 @@ def store(_context: Any, vector: Any, array: Any, index: Any) -> tuple[Any, Emit
     """Store a vector in a float32 array, from an index."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        value = arguments[0]
-        builder.store(
-            value, _place(context, builder, signature.args[1], arguments[1], arguments[2], value.type)
-        ).align = 4
+        value, entries, first = arguments
+        place = _place(context, builder, signature.args[1], entries, first, value.type)
+        builder.store(value, place).align = 4
         return context.get_dummy_value()
 
     return types.void(vector, array, types.intp), generate

@@ -110,9 +110,8 @@ def _exported(config: PolicyConfig) -> bytes:
         step = ScaledStep(kind.part(kind.network)(config), config).eval()
         for tensor in step.state_dict().values():  # also zeros and ones must matter
             tensor += 0.05 * torch.randn(tensor.shape)
-        exported = b"".join(
-            packed(_graph(step, config, whole)) for whole in (False, True)[: 1 + kind.exports_sequences]
-        )
+        graphs = [_graph(step, config, whole) for whole in ((False, True) if kind.exports_sequences else (False,))]
+        exported = b"".join(map(packed, graphs))
         _check(exported, step, config)
     return exported
 
@@ -123,10 +122,9 @@ def _random_inputs(step: ScaledStep, config: PolicyConfig, *lead: int) -> tuple[
     for name, spec in config.observation_spec.items():
         shape, whole = (*lead, *spec.shape), spec.dtype != "float32"
         observation[name] = torch.randint(255, shape).to(getattr(torch, spec.dtype)) if whole else torch.randn(shape)
-    state = {
-        name: torch.randn_like(array) if array.is_floating_point() else torch.randint_like(array, 100)
-        for name, array in step.network.cold(lead[0]).items()
-    }
+    state = step.network.cold(lead[0])
+    for name, array in state.items():
+        state[name] = torch.randn_like(array) if array.is_floating_point() else torch.randint_like(array, 100)
     return observation, state
 
 
@@ -136,31 +134,22 @@ def _graph(step: ScaledStep, config: PolicyConfig, whole: bool) -> bytes:
     arrays = dict(step.state_dict())
     names = {name: name.removeprefix("network.") for name in arrays}
     batch = torch.export.Dim("batch")
-    axes = (
-        {
-            name: {0: batch} | ({1: torch.export.Dim("steps", min=config.window)} if whole else {})
-            for name in observation
-        },
-        {name: {int(_is_ring(step, name)): batch} for name in state},
-        dict.fromkeys(arrays),
-    )
-    level = logging.getLogger("torch.onnx").level
+    leading = {0: batch} | ({1: torch.export.Dim("steps", min=config.window)} if whole else {})
+    rings = {name: {int(_is_ring(step, name)): batch} for name in state}
+    axes = (dict.fromkeys(observation, leading), rings, dict.fromkeys(arrays))
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            inputs = (observation, state, arrays)
-            exported = torch.export.export(_Functional(step, whole), inputs, dynamic_shapes=axes, strict=False)
-            program = torch.onnx.export(
-                exported,
-                dynamo=True,
-                verbose=False,
-                input_names=[*observation, *state, *names.values()],
-                output_names=["action", *(NEXT + name for name in state)],
-                opset_version=OPSET,
-            )
-    finally:
-        logging.getLogger("torch.onnx").setLevel(level)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inputs = (observation, state, arrays)
+        exported = torch.export.export(_Functional(step, whole), inputs, dynamic_shapes=axes, strict=False)
+        program = torch.onnx.export(
+            exported,
+            dynamo=True,
+            verbose=False,
+            input_names=[*observation, *state, *names.values()],
+            output_names=["action", *(NEXT + name for name in state)],
+            opset_version=OPSET,
+        )
     assert program is not None
     return _without_data(program.model_proto, set(names.values()))
 
@@ -208,10 +197,8 @@ def _check(step: bytes, expected: ScaledStep, config: PolicyConfig) -> None:
     def compare(found: npt.NDArray[Any], reference: Tensor) -> None:
         difference = np.abs(found - reference.numpy()) / np.maximum(1.0, np.abs(reference.numpy()))
         if not difference.max() <= TOLERANCE:
-            raise FcnetError(
-                f"the exported step of a {card.policy_type} policy differs from its network by "
-                f"{difference.max():.1e}, allowed are {TOLERANCE:.0e}; nothing was written, please report this"
-            )
+            found = f"differs from its network by {difference.max():.1e}, allowed are {TOLERANCE:.0e}"
+            raise FcnetError(f"the exported step of a {card.policy_type} policy {found}; please report this")
 
     for batch in CHECKED_BATCHES:
         runtime = ExportedStep(model, batch)

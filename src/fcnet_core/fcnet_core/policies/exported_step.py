@@ -205,14 +205,10 @@ class ExportedStep:
                 self._sequences = self._opened(*self._sequence_graph)
             memory = self._replaced | {name: ring.rows for name, ring in self._rings.items()}
             action, *written = self._sequences.run(self._outputs, {self._observed[0]: observations[None]} | memory)
-            rings = dict(zip(self._rings, written[len(self._replaced) :], strict=True))
-            self.restore(
-                dict(zip(self._replaced, written, strict=False))
-                | {name: rows.swapaxes(0, 1) for name, rows in rings.items()}
-            )
+            state = dict(zip(memory, written, strict=True))
+            self.restore(state | {name: state[name].swapaxes(0, 1) for name in self._rings})
         except Exception as error:  # as above
-            raise FcnetError(
-                f"the policy's graph of sequences does not fit its step ({error}); export it again"
-            ) from error
+            reason = "the policy's graph of sequences does not fit its step"
+            raise FcnetError(f"{reason} ({error}); export it again") from error
         result: Single = action[0]
         return result

@@ -64,12 +64,10 @@ class Units(NamedTuple):
 
 def scale_shapes(spec: Spec, action: int) -> dict[str, tuple[int, ...]]:
     """Return the shape of every array in Normalisation.scales for observations of this spec."""
-    shapes = {
-        f"{name}_{entry}": array.shape
-        for name, array in spec.items()
-        if array.dtype == "float32"
-        for entry in ("mean", "std")
-    }
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, array in spec.items():
+        if array.dtype == "float32":
+            shapes |= {f"{name}_mean": array.shape, f"{name}_std": array.shape}
     return shapes | {"action_mean": (action,), "action_scale": (action,)}
 
 

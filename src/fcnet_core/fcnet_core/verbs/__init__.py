@@ -19,11 +19,8 @@ STDOUT = "-"
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     """Add the positional argument MODEL."""
-    parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a policy file (.safetensors), a training run's folder, a name of `fcnet list models`, or hf://owner/name",
-    )
+    source = "a policy file (.safetensors), a training run's folder, a name of `fcnet list models`, or hf://owner/name"
+    parser.add_argument("model", metavar="MODEL", help=source)
 
 
 def add_json(parser: argparse.ArgumentParser, content: str = "the results") -> None:

@@ -27,9 +27,8 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("what", choices=("step",), help="step: one control step")
-    parser.add_argument(
-        "models", nargs="*", metavar="MODEL", help="policy files, or names of `fcnet list models` (default: aliengo)"
-    )
+    models = "policy files, or names of `fcnet list models` (default: aliengo)"
+    parser.add_argument("models", nargs="*", metavar="MODEL", help=models)
     parser.add_argument("--rounds", type=option(Count), default=40, metavar="N", help="rounds (default: 40)")
     parser.add_argument("--steps", type=option(Count), default=50, metavar="N", help="steps a round (default: 50)")
     parser.add_argument("--paced", type=option(Positive), metavar="HZ", help="step at this rate, with cold caches")

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import to_builtins
 
-from fcnet_core.runs import Report, TrainingRun, read_run
+from fcnet_core.learning.runs import Report, TrainingRun, read_run
 from fcnet_core.verbs import STDOUT, add_json, check_json, text_table, write_json
 
 SUMMARY = "compare training runs: errors, time, settings that differ, evaluations"

@@ -43,9 +43,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--onnx", type=Path, metavar="FILE", help="the ONNX file to write")
     what.add_argument("--format", choices=("2",), help="write a policy file of this format, with the exported step")
     what.add_argument("--weights", choices=("fp16",), help="write a policy file with matrices in half precision")
-    parser.add_argument(
-        "-o", "--out", type=Path, metavar="FILE", help="with --weights and --format: the policy file to write"
-    )
+    out = "with --weights and --format: the policy file to write"
+    parser.add_argument("-o", "--out", type=Path, metavar="FILE", help=out)
     add_json(parser)
 
 

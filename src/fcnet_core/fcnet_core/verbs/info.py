@@ -49,10 +49,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
     card, at, memory = model.card, model.card.interface, model.card.config.memory_steps
-    settings = {
-        name: f"of {len(value)}" if isinstance(value, tuple) and len(value) > LONGEST else value
-        for name, value in msgspec.structs.asdict(card.config).items()
-    }
+    settings = msgspec.structs.asdict(card.config)
+    long = {name for name, value in settings.items() if isinstance(value, tuple) and len(value) > LONGEST}
+    settings |= {name: f"of {len(settings[name])}" for name in long}
     sizes = ", ".join(f"{name} {value}" for name, value in settings.items())
     facts = {
         "robot" if at.robot else "environment": at.name or "any",

@@ -44,12 +44,12 @@ def run(args: argparse.Namespace) -> int:
 
 def models() -> dict[str, str]:
     """Describe the shipped policies."""
-    cards = {name: load_model(name).card for name in shipped_names()}
-    return {
-        name: f"{at.name}, {card.policy_type}, {card.config.parameters:,} parameters, {at.rate:g} Hz"
-        for name, card in cards.items()
-        for at in [card.interface]
-    }
+    found = {}
+    for name in shipped_names():
+        card = load_model(name).card
+        at = card.interface
+        found[name] = f"{at.name}, {card.policy_type}, {card.config.parameters:,} parameters, {at.rate:g} Hz"
+    return found
 
 
 def robots() -> dict[str, str]:

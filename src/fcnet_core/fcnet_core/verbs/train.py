@@ -28,8 +28,8 @@ from fcnet_core.learning.config import (
     with_settings,
 )
 from fcnet_core.learning.dataset import read_manifest
+from fcnet_core.learning.runs import RunFolder, check_place, load_tracker, new_run, recording, unfinished_run
 from fcnet_core.model_file import load_model
-from fcnet_core.runs import RunFolder, check_place, load_tracker, new_run, recording, unfinished_run
 from fcnet_core.verbs import STDOUT, add_json, check_json
 
 if TYPE_CHECKING:
@@ -80,27 +80,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a data folder of `fcnet collect` or `fcnet dataset`, or hf://owner/name; may be given several times; a"
         " step of a folder with weight 2 is sampled twice as often (default: the configuration's data)",
     )
-    parser.add_argument(
-        "-o", "--out", type=Path, metavar="DIR", help="the run's folder (default: runs/<robot>-<policy>-<number>)"
-    )
+    out = "the run's folder (default: runs/<robot>-<policy>-<number>)"
+    parser.add_argument("-o", "--out", type=Path, metavar="DIR", help=out)
     parser.add_argument("--init", metavar="MODEL", help="start from this policy instead of random weights")
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--steps", type=int, metavar="N", help="optimiser steps (default: the configuration's length)")
     length.add_argument("--epochs", type=float, metavar="N", help="passes over the data, instead of --steps")
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: the configuration's)")
-    parser.add_argument(
-        "--threads", type=int, metavar="N", help="threads of this process (default: the configuration's)"
-    )
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue the interrupted run in --out, or the newest one of this robot and policy",
-    )
-    parser.add_argument(
-        "--track",
-        metavar="MODULE:FUNCTION",
-        help="send the metrics to a function of your own, for example for Weights & Biases (docs/training.md)",
-    )
+    parser.add_argument("--threads", type=int, metavar="N", help="threads of a process (default: the configuration's)")
+    resume = "continue the interrupted run in --out, or the newest one of this robot and policy"
+    parser.add_argument("--resume", action="store_true", help=resume)
+    track = "send the metrics to a function of your own, for example for Weights & Biases (docs/training.md)"
+    parser.add_argument("--track", metavar="MODULE:FUNCTION", help=track)
     add_json(parser, "progress, one line per report,")
 
 
@@ -149,10 +140,8 @@ def _train(args: argparse.Namespace, processes: Processes) -> int:
         memory = isinstance(error, MemoryError) or isinstance(error.__context__, MemoryError)  # hidden by torch.save
         if not memory and not any(words in str(error) for words in OUT_OF_MEMORY):
             raise
-        raise FcnetError(
-            f"this computer has too little memory for batch {config.batch}, crop {config.crop} and a network of"
-            f" {config.policy_config.parameters:,} parameters; make one of them smaller"
-        ) from error
+        sizes = f"batch {config.batch}, crop {config.crop} and {config.policy_config.parameters:,} parameters"
+        raise FcnetError(f"this computer has too little memory for {sizes}; make one of them smaller") from error
 
 
 def _place(args: argparse.Namespace, imitation: Imitation) -> Path:
@@ -177,7 +166,7 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
         nullcontext(sys.stdout) if quiet or not args.json else Path(args.json).open("w", encoding="utf-8") as out,
         recording(folder, imitation, command_line, tracker) as recorder,
         tqdm(
-            initial=start.step, total=start.steps, unit="step", desc="training", dynamic_ncols=True, disable=quiet
+            desc="training", initial=start.step, total=start.steps, unit="step", dynamic_ncols=True, disable=quiet
         ) as bar,
     ):
 
@@ -190,9 +179,8 @@ def _recorded(args: argparse.Namespace, imitation: Imitation, folder: RunFolder)
             recorder.record(progress)
             write(asdict(progress))
             error = progress.held_out_error
-            bar.set_postfix_str(
-                f"loss {progress.loss:.4f}" + ("" if error is None else f", validation error {error:.4f} rad"), False
-            )
+            validated = "" if error is None else f", validation error {error:.4f} rad"
+            bar.set_postfix_str(f"loss {progress.loss:.4f}{validated}", refresh=False)
             bar.update(progress.step - bar.n)
 
         if not trainer.run(report, stop, folder.checkpoint):

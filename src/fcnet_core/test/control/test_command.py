@@ -7,16 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from msgspec import structs
 
 from fcnet_core.control.command import CommandShaper, GaitClock
 from fcnet_core.robot import SETPOINT_FIELDS, load_robot
 
 ROBOT = load_robot("aliengo")
 PERIOD = 0.02
-LOWEST, HIGHEST, RATE = (
-    np.array([getattr(ROBOT.commands[field], name) for field in SETPOINT_FIELDS])
-    for name in ("lowest", "highest", "rate")
-)
+LOWEST, HIGHEST, RATE = np.array([structs.astuple(ROBOT.commands[field]) for field in SETPOINT_FIELDS]).T
 anything = st.floats(allow_nan=False, allow_infinity=True)
 wishes = st.lists(arrays(np.float64, (2, len(SETPOINT_FIELDS)), elements=anything), min_size=1, max_size=20)
 

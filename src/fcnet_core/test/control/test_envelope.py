@@ -19,9 +19,8 @@ KNOTS = {-0.8: 0.3, -0.3: 0.8, 0.0: 1.0, 0.5: 1.0, 1.0: 0.6, 1.05: 0.1, 2.0: 0.0
 
 
 def scaled(shares: dict[float, float]) -> Envelope:
-    ranges = {
-        field: [(-WIDE.get(field, 0.0) * k, WIDE.get(field, 0.0) * k) for k in shares.values()] for field in FIELDS
-    }
+    ends = [(field, WIDE.get(field, 0.0)) for field in FIELDS]
+    ranges = {field: [(-end * share, end * share) for share in shares.values()] for field, end in ends}
     return convert({"vx": list(shares), "ranges": ranges}, Envelope)
 
 
@@ -168,16 +167,12 @@ def test_data_of_moments_have_no_envelope_and_others_admit_a_standing_robot() ->
         ("vx", [-0.8, -0.3, 0.1, 0.5, 1.0, 1.05, 2.0]),
         ("vx", [2.0, 1.0, 0.9, 0.5, 0.0, -0.3, -0.8]),
         ("vx", [-0.8, -0.3, 0.0, 0.5, 1.0, 1.05, float("nan")]),
-        ("vx", [-0.8, -0.3, 0.0, 0.5, 1.0, 1.05, float("inf")]),
-        ("vx", []),
         ("vx", [-0.8, 0.0]),
         ("vy", [[-0.1, 0.1]] * 6),
         ("vy", [[0.1, 0.2]] * 7),
         ("vy", [[0.2, -0.2]] * 7),
         ("vy", [[-0.1, 0.1]] * 6 + [[-0.1, 0.2]]),
         ("vy", [[-0.2, 0.1]] + [[-0.1, 0.1]] * 6),
-        ("vy", [[float("nan"), 0.1]] * 7),
-        ("vy", [[-0.1]] * 7),
         ("sideways", [[-0.1, 0.1]] * 7),
     ],
 )
@@ -202,11 +197,8 @@ def test_a_pose_that_a_standing_robot_may_have_lets_it_walk(seed) -> None:
     rng = np.random.default_rng(seed)
     # Ends that are more than what a table in thousandths rounds away.
     ends = np.sort(rng.uniform(0.01, 0.1, (len(FIELDS), 2)) * rng.choice([-1, 1], (len(FIELDS), 2)))
-    walk = {"vx": (-0.6, 0.9), **dict(zip(FIELDS, map(tuple, ends), strict=True))}
-    stand = {
-        "vx": (0.0, 0.0),
-        **{field: (1.5 * low, 1.5 * high) for field, (low, high) in walk.items() if field != "vx"},
-    }
+    walk, stand = (dict(zip(FIELDS, map(tuple, share * ends), strict=True)) for share in (1.0, 1.5))
+    walk, stand = {"vx": (-0.6, 0.9), **walk}, {"vx": (0.0, 0.0), **stand}
     envelope = envelope_of(driven([(3000, walk), (50, stand)], seed))
     lowest, highest = envelope.table[envelope.vx.index(0.0)].T
     ends = np.where(rng.random(len(FIELDS)) < 0.5, lowest, highest)

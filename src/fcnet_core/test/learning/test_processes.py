@@ -35,15 +35,9 @@ def whole(folder: Path) -> list[dict[str, Any]]:
     """The reports of an undisturbed run of two processes under torchrun."""
     path = os.pathsep.join([str(Path(fcnet_core.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     torchrun = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "fcnet_core.learning")
-    ended = subprocess.run(
-        [sys.executable, *torchrun, *RUN, "two"],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-    )
+    command, environment = [sys.executable, *torchrun, *RUN, "two"], {"PYTHONPATH": path, "OMP_NUM_THREADS": "1"}
+    settings = {"cwd": folder, "env": os.environ | environment, "text": True, "timeout": TIMEOUT}
+    ended = subprocess.run(command, capture_output=True, check=False, **settings)
     assert ended.returncode == 0, ended.stderr
     return [json.loads(line) for line in ended.stdout.splitlines()]
 

@@ -20,8 +20,8 @@ from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import trainer
 from fcnet_core.learning.config import DEFAULT_PRESET
+from fcnet_core.learning.runs import Report, RunFolder, read_run
 from fcnet_core.model_file import PolicyModel, load_model
-from fcnet_core.runs import Report, RunFolder, read_run
 from fcnet_core.verbs import train as verb
 
 FIRST = Path("runs/aliengo-fcnet-1")
@@ -123,19 +123,13 @@ def test_resume_without_a_name_continues_the_newest_unfinished_run_of_the_robot_
 
 def test_another_policy_type_is_trained_shown_and_exported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = {"connection": "fusion", "layers": 2, "hidden": 32, "window": 8}
-    change_settings(policy_type="starformer", config=sizes, crop=8, steps=100, window_policy="reset_every_n")
-    assert train("--data", "data", "--json", "-") == 0
-    losses = [json.loads(line)["loss"] for line in capsys.readouterr().out.splitlines()[:-1]]
-    assert losses[-1] < 0.8 * losses[0]
+    change_settings(policy_type="starformer", config=sizes, crop=8, steps=10, window_policy="reset_every_n")
+    assert train("--data", "data") == 0
     run = "runs/aliengo-starformer-1"
-    assert main(["info", run]) == 0
+    assert main(["info", run]) == main(["export", run, "--onnx", "policy.onnx"]) == 0
     printed = capsys.readouterr().out
-    for fact in ("starformer: observation 70, action 12", "7 steps (0.14 s)", "reset_every_n"):
+    for fact in ("starformer: observation 70, action 12", "connection fusion", "7 steps (0.14 s)", "reset_every_n"):
         assert fact in printed
-    assert main(["info", run, "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["card"]["shape"].items() >= sizes.items()
-    assert main(["export", run, "--onnx", "policy.onnx", "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["fingerprint"]
     assert Path("policy.onnx").is_file()
 
 

@@ -248,16 +248,6 @@ def test_crops_have_the_errors_of_the_boards_sensors_which_follow_from_the_seed(
     assert not commands.any()
 
 
-def test_the_policy_acts_on_the_robot_as_it_did_in_training(tiny_config: TrainConfig) -> None:
-    run = finished(Imitation(with_settings(tiny_config, observation_clip=1.5)))
-    observation = np.array(run.data.shards[0].observation[0])  # much longer than the window
-    policy, normalisation = load_policy(run.policy("")), run.trainer.normalisation
-    with torch.no_grad():
-        output = run.trainer.network(torch.from_numpy(normalisation.input(observation[None])))[0][0].numpy()
-    expected = normalisation.action(output)
-    np.testing.assert_allclose([policy.step(row) for row in observation], expected, atol=5e-6)
-
-
 def test_a_task_without_joints_is_trained_with_the_interface_and_any_arrays_of_its_data(tiny_config, tmp_path) -> None:
     terms = Vector(name="sight", size=3, scale=(1.0, 2.0, 4.0)), LastAction(of="output"), LastAction(of="output", age=2)
     inputs, action = {"observation": Input(terms=terms)}, VectorAction(size=2, scale=0.5)

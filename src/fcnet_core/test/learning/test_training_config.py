@@ -7,7 +7,7 @@ import pytest
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning import config as module
-from fcnet_core.learning.config import TrainConfig, example_config, load_train_config, with_settings
+from fcnet_core.learning.config import TrainConfig, load_train_config, with_settings
 
 PRESETS = Path(module.__file__).parents[1] / "config" / "train"
 DATA = Path(__file__).parents[1] / "data"
@@ -27,10 +27,8 @@ def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
     ("text", "named"),
     [
         ("leraning_rate: 1", "leraning_rate"),
-        ("crop: 1", "crop"),
         ("learning_rate: .nan", "learning_rate"),
         ("betas: [0.9]", "betas"),
-        ("warmup: 1.0", "warmup"),
         ("observation_noise: {smell: -1}", "observation_noise"),
         ("config: {modes: 60}", "60 modes do not fit"),
         ("config: {colour: 3}", "colour"),
@@ -38,12 +36,8 @@ def test_numbers_may_be_written_as_people_write_them(tmp_path: Path) -> None:
         ("window_policy: never", "window_policy"),
         ("window_policy: reset_every_n", "crop .128. must not exceed the window .64."),
         ("steps: 10\nepochs: 2", "give steps or epochs, not both"),
-        ("batch: 1000000000000", "batch is 1000000000000"),
         ("crop: 24\nbatch: 1000000", r"batch \(1000000\) times crop \(24\)"),
-        ("threads: 100000000000", "threads is 100000000000"),
-        ("config: {hidden: 100000000}", "hidden is 100000000"),
         ("epochs: 1.0e+308", r"epochs is 1e\+308"),
-        ("observation_clip: 1.0e-30", "observation_clip is 1e-30"),
         ("observation_noise: {joint_velocity: 1.0e+300}", r"1e\+300"),
         ("observation_noise: gps", "gps"),
         ("base: nowhere\nconfig: {}", "base nowhere .* imitation"),
@@ -75,23 +69,6 @@ def test_every_preset_has_its_recorded_settings() -> None:
         config = {name: settings["config"][name] for name in expected["config"]}  # a graph of nodes is not recorded
         assert settings | {"config": config} == expected
     assert not recorded
-
-
-@pytest.mark.parametrize(
-    ("base", "entry", "values"),
-    [
-        ("body_transformer_{}", "mask", ("mix", "hard", "soft", "dense", "random_mask")),
-        ("starformer{}", "connection", ("", "_fusion", "_stack")),
-    ],
-)
-def test_presets_of_a_policy_are_its_defaults_and_differ_in_one_entry(base, entry, values) -> None:
-    first, *others = (load_train_config(base.format(value)) for value in values)
-    kind = type(first.policy_config)
-    assert first.policy_config == example_config(kind)
-    for preset, value in zip(others, values[1:], strict=True):
-        assert with_settings(preset, config=first.config) == first
-        changed = {entry: value.removesuffix("_mask").removeprefix("_")}
-        assert preset.policy_config == example_config(kind, **changed)
 
 
 def test_a_file_may_say_only_how_it_differs_from_a_preset(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.imitation import Imitation
+from fcnet_core.learning.runs import RunFolder, Tracker, load_tracker, new_run, read_run, recording
 from fcnet_core.model_file import load_model
-from fcnet_core.runs import RunFolder, Tracker, load_tracker, new_run, read_run, recording
 
 METRICS = "step,loss,learning_rate,held_out_error,seconds\n10,0.5,0.01,,1.0\n20,0.2,0.005,0.03,2.0\n"
 
@@ -82,9 +82,8 @@ def test_a_tracker_of_the_users_own_gets_settings_and_metrics_and_is_closed(tiny
     settings, *reports, end = map(json.loads, (folder.path / "tracked.jsonl").read_text().splitlines())
     assert settings["modes"] == 4 and settings["observation"] == 70 and end == "closed"
     assert [step for step, _ in reports] == [10, 20, 30, 40]
-    assert [values["held_out_error"] for _, values in reports if "held_out_error" in values] == [
-        report.held_out_error for report in read_run(folder.path).held_out
-    ]
+    errors = [values["held_out_error"] for _, values in reports if "held_out_error" in values]
+    assert errors == [report.held_out_error for report in read_run(folder.path).held_out]
 
 
 def test_a_new_run_never_gets_the_name_of_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

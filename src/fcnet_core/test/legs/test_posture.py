@@ -54,23 +54,20 @@ def let_pass(posture, seconds, measured=None, at_rest=True):
 
 def stand(posture, robot):
     posture.stand_up(start_of(robot), LEVEL)
+    assert posture.mode is Mode.STANDING_UP
     let_pass(posture, 1.6, robot.stand_pose)
     assert posture.mode is Mode.STANDING
 
 
 def assert_smooth(targets):
     velocity = np.diff(targets, axis=0) / PERIOD
-    assert np.abs(velocity[0]).max() < 0.1
-    assert np.abs(velocity).max() < 5.0
+    assert np.abs(velocity[0]).max() < 0.1 and np.abs(velocity).max() < 5.0
     assert np.abs(np.diff(velocity, axis=0)).max() < 1.0
 
 
 def test_a_robot_stands_up_walks_and_lies_down_again(posture, robot):
     assert posture.mode is Mode.PASSIVE
-    posture.stand_up(start_of(robot), LEVEL)
-    assert posture.mode is Mode.STANDING_UP
-    let_pass(posture, 1.6, robot.stand_pose)
-    assert posture.mode is Mode.STANDING
+    stand(posture, robot)
     posture.walk()
     assert posture.mode is Mode.WALKING
     posture.lie_down(robot.stand_pose)
@@ -198,12 +195,8 @@ def test_walk_takes_back_a_request_to_stand(posture, robot):
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
 def test_a_fault_is_entered_from_everywhere_and_left_only_by_reset(posture, robot, steps):
-    requests = [
-        lambda: posture.stand_up(start_of(robot), LEVEL),
-        lambda: let_pass(posture, 1.6, robot.stand_pose),
-        posture.walk,
-    ]
-    for request in requests[:steps]:
+    requests = [lambda: posture.stand_up(start_of(robot), LEVEL), lambda: let_pass(posture, 1.6, robot.stand_pose)]
+    for request in [*requests, posture.walk][:steps]:
         request()
     posture.fail("the first reason")
     posture.fail("another reason")

@@ -60,18 +60,14 @@ def test_a_robot_on_its_belly_only_folds_its_legs(righting, robot):
     sprawled = robot.lie_pose.copy()
     sprawled[robot.leg_rows] += [0.5, -0.8, 0.6]
     targets = play(righting, rolled(0.1), sprawled)
-    assert righting.done
-    assert righting.attempts == 0
-    assert len(targets) * PERIOD < 1.5
+    assert righting.done and righting.attempts == 0 and len(targets) * PERIOD < 1.5
     np.testing.assert_allclose(targets[-1], robot.lie_pose, atol=1e-6)
 
 
 @pytest.mark.parametrize("angle", [1.4, -1.4, 3.1])
 def test_a_robot_that_stays_where_it_is_is_given_up_in_time(righting, robot, angle):
     targets = play(righting, rolled(angle), robot.lie_pose)
-    assert "belly" in righting.failure
-    assert not righting.done
-    assert righting.attempts == robot.recovery.attempts
+    assert "belly" in righting.failure and not righting.done and righting.attempts == robot.recovery.attempts
     assert len(targets) * PERIOD <= robot.recovery.max_time + PERIOD
     assert ((robot.lower <= targets) & (targets <= robot.upper)).all()
 

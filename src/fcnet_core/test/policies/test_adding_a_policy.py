@@ -16,11 +16,6 @@ from fcnet_core.robot import load_robot
 PAGE = Path(__file__).parents[4] / "docs" / "adding_a_policy.md"
 CONTRACT = Path(__file__).with_name("test_policy_contract.py")
 FILE = re.compile(r"^`(\S+)`, .*?:\n\n```\w+\n(.*?)```", re.MULTILINE | re.DOTALL)
-STEP = re.compile(r"    def step\(.*", re.DOTALL)
-BUILTIN_STEP = """    def step(self, observation, state):
-        features, last = self.gru(observation[:, None], state["hidden"][None])
-        return self.head(features[:, 0]), {"hidden": last[0]}
-"""
 USE = """
 import numpy, sys
 sys.modules["torch"] = None
@@ -29,47 +24,21 @@ policy = load_policy("run")
 actions = [policy(numpy.ones(70)) for _ in range(2)]
 assert policy.model.card.policy_type == "gru" and (actions[0] != actions[1]).all()
 """
-EXPORT_WRONGLY = """
-import onnx
-from gru_policy import GRUConfig
-from fcnet_core.errors import FcnetError
-from fcnet_core.policies import export
-
-def wrong(*arguments):
-    proto = onnx.load_model_from_string(right(*arguments))
-    (cell,) = (node for node in proto.graph.node if node.op_type == "GRU")
-    for attribute in cell.attribute:
-        if attribute.name == "linear_before_reset":
-            attribute.i = 0
-    return proto.SerializeToString()
-
-right, export._graph = export._graph, wrong
-try:
-    export._exported(GRUConfig(observation=70, action=12))
-except FcnetError as error:
-    print(error)
-"""
 Python = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def package(folder: Path, change: Callable[[str], str] = lambda text: text) -> Path:
-    """Install the package of the page, after a change to its text, and return the folder with its modules."""
-    for name, content in FILE.findall(change(PAGE.read_text())):
-        (folder / "gru" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "gru" / name).write_text(content)
-    install = ("-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", folder / "site")
-    subprocess.run([sys.executable, *install, folder / "gru"], check=True)
-    return folder / "site"
 
 
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Python:
-    """A function that runs Python, with the package installed, in a folder of its own; its output."""
+    """A function that runs Python, with the package of the page installed, in a folder of its own; its output."""
     folder = tmp_path_factory.mktemp("adding")
-    site = package(folder)
+    for name, content in FILE.findall(PAGE.read_text()):
+        (folder / "gru" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "gru" / name).write_text(content)
+    install = ("-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "--target", folder / "site")
+    subprocess.run([sys.executable, *install, folder / "gru"], check=True)
+    paths = f"{folder / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
 
-    def run(*arguments: str | Path, site: Path = site) -> subprocess.CompletedProcess[str]:
-        paths = f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
         command, environment = [sys.executable, *arguments], os.environ | {"PYTHONPATH": paths}
         return subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.PIPE, text=True)
 
@@ -94,8 +63,3 @@ def test_it_is_trained_loaded_and_evaluated(python: Python, tmp_path: Path) -> N
     python("-c", USE)
     evaluate = ("evaluate", "run", "--scenarios", "flat", "--episodes", "2", "--no-fail")
     assert "flat" in python("-m", "fcnet_core.cli", *evaluate).stdout
-
-
-def test_a_cell_as_some_versions_of_the_exporter_write_it_is_refused(python: Python, tmp_path: Path) -> None:
-    site = package(tmp_path, lambda text: STEP.sub(BUILTIN_STEP + "```\n", text))
-    assert "differs from its network" in python("-c", EXPORT_WRONGLY, site=site).stdout

@@ -26,9 +26,8 @@ load_policy(load_model("policy.safetensors"), "numba")
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (12, 128), (16, 3), (127, 70), (128, 5), (300, 64)])
 def test_a_linear_layer_is_that_of_numpy_and_writes_nothing_else(outputs: int, inputs: int, half: bool) -> None:
     random = np.random.default_rng(outputs)
-    weight, bias, x = (
-        random.standard_normal(shape).astype(np.float32) for shape in ((2, outputs, inputs), outputs, inputs)
-    )
+    shapes = (2, outputs, inputs), outputs, inputs
+    weight, bias, x = (random.standard_normal(shape).astype(np.float32) for shape in shapes)
     space = np.full(outputs + 16, np.nan, dtype=np.float32)
     matrices = stored(weight, half)
     for layer in range(2):

@@ -65,6 +65,18 @@ def test_a_file_of_format_1_is_converted_with_its_fingerprint(tmp_path) -> None:
     assert load_policy(new).step(np.zeros(5)).shape == (2,)
 
 
+def test_a_graph_that_computes_other_actions_than_the_network_is_refused(monkeypatch) -> None:
+    def wrong(*arguments) -> bytes:
+        proto = onnx.load_model_from_string(right(*arguments))
+        next(node for node in proto.graph.node if node.op_type == "Add").op_type = "Sub"
+        return proto.SerializeToString()
+
+    right = export._graph
+    monkeypatch.setattr(export, "_graph", wrong)
+    with pytest.raises(FcnetError, match="differs from its network"):
+        export._exported(SIZES)
+
+
 @pytest.mark.parametrize("damage", [b"", b"nothing", None])
 def test_a_damaged_step_is_an_error(damage) -> None:
     model = untrained(SIZES)

@@ -14,10 +14,10 @@ from tqdm import tqdm
 
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Count, Seed, check_writable, option, write_whole
+from fcnet_core.learning.runs import RunFolder
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.observation.sensors import DEFAULT, SensorModel
 from fcnet_core.robot import Robot, load_robot
-from fcnet_core.runs import RunFolder
 from fcnet_core.verbs import STDOUT, add_json, check_json
 from quadruped_sim.evaluation.results import (
     COLUMNS,

@@ -11,10 +11,10 @@ from msgspec import structs
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.config import TrainConfig
+from fcnet_core.learning.runs import RunFacts, RunFolder, TrainingRun, read_run
 from fcnet_core.model_file import load_model, save_model, shipped_model
 from fcnet_core.observation import SensorModel
 from fcnet_core.robot import load_robot
-from fcnet_core.runs import RunFacts, RunFolder, TrainingRun, read_run
 from quadruped_sim.evaluation.gait_quality import no_sums, quality
 from quadruped_sim.evaluation.results import (
     COLUMNS,

@@ -56,10 +56,8 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
         super().__post_init__()
         check_heads(self.heads, self.hidden)
         for node in self.graph.nodes:
-            for what, entries, size in (
-                ("entry of the observation", node.observation, self.observation),
-                ("joint", node.action, self.action),
-            ):
+            seen = "entry of the observation", node.observation, self.observation
+            for what, entries, size in (seen, ("joint", node.action, self.action)):
                 if entries and max(entries) >= size:
                     raise ValueError(f"node {node.name} has the unknown {what} {max(entries)}; choose 0 to {size - 1}")
         if missing := set(range(self.action)) - {joint for node in self.graph.nodes for joint in node.action}:
@@ -108,10 +106,8 @@ class BodyTransformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=Tru
     def check_robot(self, interface: PolicyInterface, robot: Robot) -> None:
         """Raise FcnetError unless the graph is that of the robot's joints."""
         if self.graph != body_graph(interface, robot.legs):
-            raise FcnetError(
-                f"the network's graph {self.graph} does not match {robot.name}; leave graph out of the configuration, "
-                "train again, or choose another model"
-            )
+            remedy = "train without `graph` in the configuration, or choose another model"
+            raise FcnetError(f"the network's graph {self.graph} does not match {robot.name}; {remedy}")
 
 
 POLICY = PolicyType(__name__, BodyTransformerConfig, "network:BodyTransformer")

@@ -120,13 +120,12 @@ def body_graph(interface: PolicyInterface, legs: Legs) -> BodyGraph:
                 seen.append(entry)
         else:
             trunk += entries
-    nodes = [
-        Node(short.get(name, name), tuple(seen), (place,))
-        for place, (name, seen) in enumerate(zip(names, of_joints, strict=True))
-    ]
-    before = [inward.get(name, "trunk") for name in names]
-    edges = [(short.get(inner, inner), node.name) for inner, node in zip(before, nodes, strict=True)]
-    return BodyGraph((Node("trunk", tuple(trunk)), *nodes), tuple(edges))
+    nodes, edges = [Node("trunk", tuple(trunk))], []
+    for place, (name, seen) in enumerate(zip(names, of_joints, strict=True)):
+        nodes.append(Node(short.get(name, name), tuple(seen), (place,)))
+        inner = inward.get(name, "trunk")
+        edges.append((short.get(inner, inner), nodes[-1].name))
+    return BodyGraph(tuple(nodes), tuple(edges))
 
 
 def is_per_joint(term: AnyTerm) -> bool:

@@ -21,10 +21,8 @@ class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.modes > (self.window + 1) // 2:
-            raise ValueError(
-                f"{self.modes} modes do not fit a window of {self.window} steps; use at most {(self.window + 1) // 2}"
-            )
+        if self.modes > (most := (self.window + 1) // 2):
+            raise ValueError(f"{self.modes} modes do not fit a window of {self.window} steps; use at most {most}")
 
     @property
     def memory_steps(self) -> int:
@@ -46,6 +44,5 @@ class FCNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
         return shapes | weights_and_biases({"fc1": (self.decoder_hidden, d), "fc2": (self.action, self.decoder_hidden)})
 
 
-POLICY = PolicyType(
-    __name__, FCNetConfig, "network:FourierControllerNetwork", "numba_step:numba_step", exports_sequences=True
-)
+NETWORK, NUMBA = "network:FourierControllerNetwork", "numba_step:numba_step"
+POLICY = PolicyType(__name__, FCNetConfig, NETWORK, NUMBA, exports_sequences=True)

@@ -42,10 +42,8 @@ class FourierControllerNetwork(PolicyNetwork):
         return {"inputs": self.zeros(config.window, batch, config.layers * config.hidden), **spectrum}
 
     def forward(self, observation: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        x, inputs = self.fc0(observation), []  # (B, T, hidden)
-        past = (
-            [None] * len(self.fourier_layers) if state is None else state["inputs"].chunk(len(self.fourier_layers), -1)
-        )
+        x, inputs, layers = self.fc0(observation), [], self.config.layers  # (B, T, hidden)
+        past = [None] * layers if state is None else state["inputs"].chunk(layers, -1)
         for layer, before in zip(self.fourier_layers, past, strict=True):
             x, filtered = layer(x, before)
             inputs.append(filtered)
@@ -76,10 +74,8 @@ class FourierControllerNetwork(PolicyNetwork):
         phases = torch.from_numpy(phase_table(config.window, config.modes)[:, ::-1].copy()).to(device)  # oldest first
         shape = config.modes, inputs.shape[1], config.layers, config.hidden
         with torch.autocast(device.type, enabled=False):
-            real, imaginary = (
-                (part.to(inputs) @ inputs.flatten(1)).view(shape).permute(1, 2, 0, 3).double()
-                for part in (phases.real, phases.imag)
-            )
+            parts = [(part.to(inputs) @ inputs.flatten(1)).view(shape) for part in (phases.real, phases.imag)]
+        real, imaginary = (part.permute(1, 2, 0, 3).double() for part in parts)
         return real, imaginary
 
 

@@ -12,22 +12,9 @@ from numba import njit
 
 from fcnet_core.arrays import Array, Floats, Single
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies import compiled_layers as layers
 from fcnet_core.policies.compile_cache import cached_njit
-from fcnet_core.policies.compiled_layers import (
-    COMPILE,
-    PANEL,
-    CompiledRuntime,
-    Counts,
-    StepData,
-    add,
-    denormalise,
-    fetch,
-    gelu,
-    layer_norm,
-    linear,
-    normalise,
-    stored,
-)
+from fcnet_core.policies.compiled_layers import CompiledRuntime, Counts, StepData
 from fcnet_core.policies.fcnet.spectral import folded_weights, phase_table
 from fcnet_core.policies.normalisation import Units
 
@@ -58,8 +45,8 @@ def fold(model: PolicyModel) -> Weights:
     weights = {name: weight.astype(np.float32, copy=False) for name, weight in model.weights.items()}
 
     def stacked(*names: str) -> Floats:
-        layers = range(config.layers)
-        return np.stack([np.stack([weights[f"fourier_layers.{layer}.{name}"] for name in names]) for layer in layers])
+        prefixes = [f"fourier_layers.{layer}." for layer in range(config.layers)]
+        return np.stack([np.stack([weights[prefix + name] for name in names]) for prefix in prefixes])
 
     rotation = phase_table(config.window, config.modes)[:, 0]
     folded = folded_weights(stacked("csc.weights")[:, 0], config.window)
@@ -92,7 +79,7 @@ class Scratch(NamedTuple):
     sums: Array  # (2, d): of slide_spectrum
 
 
-@cached_njit(**COMPILE)
+@cached_njit(**layers.COMPILE)
 def steps(observation: Single, action: Single, counts: Counts, data: StepData) -> bool:
     """Make a step of each robot, see CompiledRuntime."""
     memory = data.memory
@@ -104,44 +91,41 @@ def steps(observation: Single, action: Single, counts: Counts, data: StepData) -
     return True
 
 
-@njit(**COMPILE)
+@njit(**layers.COMPILE)
 def step(
     observation: Single, action: Single, count: int, units: Units, w: Weights, memory: Memory, work: Scratch
 ) -> bool:
     """Write the action for one observation; return False, with the memory unchanged, if that is not finite."""
-    scratch, d, slot = (
-        work.vectors,
-        w.encoder_bias.size,
-        count % memory.inputs.shape[1],
-    )  # the place of the oldest inputs
+    scratch, d = work.vectors, w.encoder_bias.size
+    slot = count % memory.inputs.shape[1]  # the place of the oldest inputs
     hidden, normed, inner, scaled = scratch[0, :d], scratch[1, :d], scratch[2, :d], scratch[3, : observation.size]
-    if not normalise(observation, units, scaled):
+    if not layers.normalise(observation, units, scaled):
         return False
     for layer in range(w.norm.shape[0]):
-        for c in range(0, d, PANEL):
-            fetch(memory.inputs[layer, slot], c)  # last used n steps ago
-    linear(scaled, w.encoder_weight, w.encoder_bias, hidden)
+        for c in range(0, d, layers.PANEL):
+            layers.fetch(memory.inputs[layer, slot], c)  # last used n steps ago
+    layers.linear(scaled, w.encoder_weight, w.encoder_bias, hidden)
     for layer in range(w.norm.shape[0]):
         norm = w.norm[layer]
-        layer_norm(hidden, norm[0], norm[1], normed)
+        layers.layer_norm(hidden, norm[0], norm[1], normed)
         oldest = memory.inputs[layer, slot]
         slide_spectrum(normed, oldest, memory.spectrum[layer], w.rotation, w.spectral_weight[layer], work.sums, inner)
-        gelu(inner)
-        add(inner, hidden)
-        layer_norm(hidden, norm[2], norm[3], normed)
-        linear(normed, w.ffn_weight[layer, 0], w.ffn_bias[layer, 0], inner)
-        gelu(inner)
-        linear(inner, w.ffn_weight[layer, 1], w.ffn_bias[layer, 1], normed)
-        add(normed, hidden)
+        layers.gelu(inner)
+        layers.add(inner, hidden)
+        layers.layer_norm(hidden, norm[2], norm[3], normed)
+        layers.linear(normed, w.ffn_weight[layer, 0], w.ffn_bias[layer, 0], inner)
+        layers.gelu(inner)
+        layers.linear(inner, w.ffn_weight[layer, 1], w.ffn_bias[layer, 1], normed)
+        layers.add(normed, hidden)
     decoded = scratch[2, : w.decoder_bias.size]
-    linear(hidden, w.decoder_weight, w.decoder_bias, decoded)
-    gelu(decoded)
-    linear(decoded, w.output_weight, w.output_bias, action)
-    denormalise(action, units)
+    layers.linear(hidden, w.decoder_weight, w.decoder_bias, decoded)
+    layers.gelu(decoded)
+    layers.linear(decoded, w.output_weight, w.output_bias, action)
+    layers.denormalise(action, units)
     return True
 
 
-@njit(**COMPILE)
+@njit(**layers.COMPILE)
 def slide_spectrum(
     x: Single, oldest: Single, spectrum: Array, rotation: Array, weight: Single, work: Array, y: Single
 ) -> None:
@@ -166,12 +150,10 @@ def slide_spectrum(
 def numba_step(model: PolicyModel, batch: int | None) -> CompiledRuntime:
     """Return the compiled step of a model for one robot or for `batch`."""
     config, weights, robots = model.card.config, fold(model), batch or 1
-    memory = Memory(
-        inputs=np.zeros((robots, config.layers, config.window, config.hidden), dtype=np.float32),
-        spectrum=np.zeros((robots, config.layers, 2, config.modes, config.hidden)),
-    )
+    inputs = np.zeros((robots, config.layers, config.window, config.hidden), dtype=np.float32)
+    memory = Memory(inputs, np.zeros((robots, config.layers, 2, config.modes, config.hidden)))
     matrices = ("encoder_weight", "ffn_weight", "decoder_weight", "output_weight")
-    weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
+    weights = weights._replace(**{name: layers.stored(getattr(weights, name), model.half) for name in matrices})
     widest = max(config.observation, config.hidden, config.decoder_hidden)
     scratch = Scratch(np.zeros((4, widest), dtype=np.float32), np.zeros((2, config.hidden)))
     return CompiledRuntime(model, batch, steps, weights, memory, scratch)

@@ -34,10 +34,8 @@ class RetNetConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, width, multiple in (
-            ("hidden", self.hidden, 2 * self.heads),  # keys are rotated in pairs of entries
-            ("value_width", self.value_width, self.heads),
-        ):
+        pairs = 2 * self.heads  # keys are rotated in pairs of entries
+        for name, width, multiple in (("hidden", self.hidden, pairs), ("value_width", self.value_width, self.heads)):
             if width % multiple:
                 raise ValueError(f"{name} is {width}, with heads {self.heads} it must be a multiple of {multiple}")
 

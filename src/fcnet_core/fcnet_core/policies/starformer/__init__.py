@@ -42,7 +42,6 @@ from fcnet_core.policies.body_transformer.graph import Entries, body_graph
 from fcnet_core.robot import Robot
 
 EXPANSION = 4  # inner width of a block's perceptron over that of its tokens
-Connection = Literal["layer_wise", "fusion", "pooled_only", "stack"]
 LONGEST_WINDOW = 1024  # [steps]; memory and time of a step grow with its square
 
 
@@ -84,7 +83,7 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
     tokens: Literal["groups", "scalars"] = "groups"
     last_action: Annotated[Entries, Meta(min_length=1)]
     reward: Annotated[int, Meta(ge=0)] | None = None
-    connection: Connection = "layer_wise"
+    connection: Literal["layer_wise", "fusion", "pooled_only", "stack"] = "layer_wise"
     layers: Layers = 3
     hidden: Size = 128
     heads: Size = 1
@@ -99,16 +98,11 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         check_heads(self.heads, self.hidden)
         check_heads(self.token_heads, self.token_width, "token_width")
         if self.window > self.time_table:
-            raise ValueError(
-                f"the window ({self.window}) is longer than the time table ({self.time_table} steps); choose a window "
-                f"of at most {self.time_table} or a longer time_table"
-            )
+            longer = f"the window ({self.window}) is longer than the time table ({self.time_table} steps)"
+            raise ValueError(f"{longer}; choose a window of at most {self.time_table} or a longer time_table")
         reward = () if self.reward is None else (self.reward,)
-        for name, entries in (
-            *((f"group {group.name}", group.observation) for group in self.groups),
-            ("last_action", self.last_action),
-            ("reward", reward),
-        ):
+        named = [(f"group {group.name}", group.observation) for group in self.groups]
+        for name, entries in (*named, ("last_action", self.last_action), ("reward", reward)):
             if entries and max(entries) >= self.observation:
                 entry, last = max(entries), self.observation - 1
                 raise ValueError(f"{name} has the unknown entry {entry} of the observation; choose 0 to {last}")
@@ -134,6 +128,16 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         """Number of tokens of a step: last action, state and, if there is one, reward."""
         return 1 + int(self.state_tokens[-1]) + 1 + (self.reward is not None)
 
+    @property
+    def has_pure_state(self) -> bool:
+        """Whether h starts as the pure state."""
+        return self.connection in ("layer_wise", "fusion")
+
+    @property
+    def poolings(self) -> int:
+        """How often the tokens of a step are pooled."""
+        return 1 if self.connection == "stack" else self.layers
+
     def weight_shapes(self) -> Shapes:
         """Return the shape of every weight; linear weights are (outputs, inputs).
 
@@ -143,13 +147,13 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         layers: Shapes = {"tokenizer.action": (d, len(self.last_action)), "head": (self.action, hidden)}
         if self.reward is not None:
             layers["tokenizer.reward"] = (d, 1)
-        if has_pure_state(self.connection):
+        if self.has_pure_state:
             layers["state"] = (hidden, entries)
         layers["encoder.norm"] = (hidden,)
         for layer in range(self.layers):
             layers |= block_shapes(f"encoder.step_layers.{layer}.", d, EXPANSION * d)
             layers |= block_shapes(f"encoder.sequence_layers.{layer}.", hidden, EXPANSION * hidden)
-        for pooling in range(poolings(self.connection, self.layers)):
+        for pooling in range(self.poolings):
             prefix = f"encoder.pooling.{pooling}."
             layers |= {prefix + "project": (hidden, self.step_tokens * d), prefix + "norm": (hidden,)}
             if self.connection != "stack":
@@ -170,20 +174,8 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         """Raise FcnetError if the groups or the last action do not fit the robot's observation."""
         grouped = self.tokens == "scalars" or self.groups == body_groups(interface, robot.legs)
         if not grouped or self.last_action != last_action_entries(interface):
-            raise FcnetError(
-                f"the network's {len(self.groups)} groups and last action do not fit the observation of {robot.name}; "
-                "leave groups and last_action out of the configuration, train again, or choose another model"
-            )
-
-
-def has_pure_state(connection: Connection) -> bool:
-    """Return whether h starts as the pure state."""
-    return connection in ("layer_wise", "fusion")
-
-
-def poolings(connection: Connection, layers: int) -> int:
-    """Return how often the tokens of a step are pooled."""
-    return 1 if connection == "stack" else layers
+            remedy = "train without `groups` and `last_action` in the configuration, or choose another model"
+            raise FcnetError(f"the network's groups or last action do not fit {robot.name}'s observation; {remedy}")
 
 
 POLICY = PolicyType(__name__, StarformerConfig, "network:Starformer")

@@ -9,23 +9,9 @@ from numba import njit
 
 from fcnet_core.arrays import Floats, Single
 from fcnet_core.model_file import PolicyModel
+from fcnet_core.policies import compiled_layers as layers
 from fcnet_core.policies.compile_cache import cached_njit
-from fcnet_core.policies.compiled_layers import (
-    COMPILE,
-    ONE,
-    ZERO,
-    CompiledRuntime,
-    Counts,
-    StepData,
-    add,
-    denormalise,
-    exponential,
-    gelu_tanh,
-    layer_norm,
-    linear,
-    normalise,
-    stored,
-)
+from fcnet_core.policies.compiled_layers import CompiledRuntime, Counts, StepData
 from fcnet_core.policies.normalisation import Units
 
 
@@ -89,7 +75,7 @@ class Scratch(NamedTuple):
     vectors: Single  # (5, the largest of observation and 4 d)
 
 
-@cached_njit(**COMPILE)
+@cached_njit(**layers.COMPILE)
 def steps(observation: Single, action: Single, counts: Counts, data: StepData) -> bool:
     """Make a step of each robot, see CompiledRuntime."""
     for robot in range(counts.size):
@@ -100,7 +86,7 @@ def steps(observation: Single, action: Single, counts: Counts, data: StepData) -
     return True
 
 
-@njit(**COMPILE)
+@njit(**layers.COMPILE)
 def step(
     observation: Single, action: Single, count: int, units: Units, w: Weights, ring: Single, work: Scratch
 ) -> bool:
@@ -108,29 +94,29 @@ def step(
     d, scratch = w.embed_bias.size, work.vectors
     hidden, normed, mixed = scratch[0, :d], scratch[1, :d], scratch[2, :d]
     qkv, inner, scaled = scratch[3, : 3 * d], scratch[4, : w.expand_bias.shape[1]], scratch[4, : observation.size]
-    if not normalise(observation, units, scaled):
+    if not layers.normalise(observation, units, scaled):
         return False
-    linear(scaled, w.embed_weight, w.embed_bias, normed)
-    layer_norm(normed, w.embed_norm[0], w.embed_norm[1], hidden)
+    layers.linear(scaled, w.embed_weight, w.embed_bias, normed)
+    layers.layer_norm(normed, w.embed_norm[0], w.embed_norm[1], hidden)
     for layer in range(w.norm.shape[0]):
         norm = w.norm[layer]
-        layer_norm(hidden, norm[0], norm[1], normed)
-        linear(normed, w.qkv_weight[layer], w.qkv_bias[layer], qkv)
+        layers.layer_norm(hidden, norm[0], norm[1], normed)
+        layers.linear(normed, w.qkv_weight[layer], w.qkv_bias[layer], qkv)
         attend(qkv, ring[layer], count, work.shares, mixed)
-        linear(mixed, w.project_weight[layer], w.project_bias[layer], normed)
-        add(normed, hidden)
-        layer_norm(hidden, norm[2], norm[3], normed)
-        linear(normed, w.expand_weight[layer], w.expand_bias[layer], inner)
-        gelu_tanh(inner)
-        linear(inner, w.contract_weight[layer], w.contract_bias[layer], normed)
-        add(normed, hidden)
-    layer_norm(hidden, w.final_norm[0], w.final_norm[1], normed)
-    linear(normed, w.head_weight, w.head_bias, action)
-    denormalise(action, units)
+        layers.linear(mixed, w.project_weight[layer], w.project_bias[layer], normed)
+        layers.add(normed, hidden)
+        layers.layer_norm(hidden, norm[2], norm[3], normed)
+        layers.linear(normed, w.expand_weight[layer], w.expand_bias[layer], inner)
+        layers.gelu_tanh(inner)
+        layers.linear(inner, w.contract_weight[layer], w.contract_bias[layer], normed)
+        layers.add(normed, hidden)
+    layers.layer_norm(hidden, w.final_norm[0], w.final_norm[1], normed)
+    layers.linear(normed, w.head_weight, w.head_bias, action)
+    layers.denormalise(action, units)
     return True
 
 
-@njit(**COMPILE)
+@njit(**layers.COMPILE)
 def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> None:
     """Put keys and values of this step into the ring (2, d, n), and set y (d,) to what its queries find there.
 
@@ -139,7 +125,7 @@ def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> 
     keys, values = ring[0], ring[1]
     channels, window = keys.shape
     width = channels // shares.shape[0]
-    scale = ONE / np.sqrt(np.float32(width))
+    scale = layers.ONE / np.sqrt(np.float32(width))
     slot, filled = count % window, min(count + 1, window)
     for c in range(channels):
         keys[c, slot] = qkv[channels + c]
@@ -147,19 +133,19 @@ def attend(qkv: Single, ring: Single, count: int, shares: Single, y: Single) -> 
     for head in range(shares.shape[0]):
         share = shares[head]
         for t in range(filled):
-            share[t] = ZERO
+            share[t] = layers.ZERO
         for c in range(head * width, (head + 1) * width):
             query = scale * qkv[c]
             for t in range(filled):
                 share[t] += query * keys[c, t]
-        highest, total = share[0], ZERO
+        highest, total = share[0], layers.ZERO
         for t in range(filled):
             highest = max(highest, share[t])
         for t in range(filled):
-            share[t] = exponential(share[t] - highest)
+            share[t] = layers.exponential(share[t] - highest)
             total += share[t]
         for c in range(head * width, (head + 1) * width):
-            mixed = ZERO
+            mixed = layers.ZERO
             for t in range(filled):
                 mixed += share[t] * values[c, t]
             y[c] = mixed / total
@@ -169,10 +155,8 @@ def numba_step(model: PolicyModel, batch: int | None) -> CompiledRuntime:
     """Return the compiled step of a model for one robot or for `batch`."""
     config, weights = model.card.config, fold(model)
     memory = Memory(np.zeros((batch or 1, config.layers, 2, config.hidden, config.window), dtype=np.float32))
-    scratch = Scratch(
-        shares=np.zeros((config.heads, config.window), dtype=np.float32),
-        vectors=np.zeros((5, max(config.observation, weights.expand_bias.shape[1])), dtype=np.float32),
-    )
+    widest = max(config.observation, weights.expand_bias.shape[1])
+    scratch = Scratch(np.zeros((config.heads, config.window), np.float32), np.zeros((5, widest), np.float32))
     matrices = [f"{name}_weight" for name in ("embed", "qkv", "project", "expand", "contract", "head")]
-    weights = weights._replace(**{name: stored(getattr(weights, name), model.half) for name in matrices})
+    weights = weights._replace(**{name: layers.stored(getattr(weights, name), model.half) for name in matrices})
     return CompiledRuntime(model, batch, steps, weights, memory, scratch)

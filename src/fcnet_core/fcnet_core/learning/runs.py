@@ -29,8 +29,8 @@ import msgspec
 import yaml
 from msgspec import Struct, structs
 
-from fcnet_core.errors import FcnetError, WriteError
-from fcnet_core.files import check_writable, read_file, write_error, write_whole, writing
+from fcnet_core.errors import FcnetError
+from fcnet_core.files import check_writable, read_file, write_whole, writing
 from fcnet_core.learning.config import TrainConfig, load_train_config
 from fcnet_core.model_file import RUN_POLICIES, PolicyModel, save_model
 
@@ -145,9 +145,7 @@ def check_place(path: Path | None, resume: bool) -> None:
     """Raise FcnetError if no run can be made, or continued, in the folder `path` (None: in RUNS); write nothing."""
     if path and path.suffix == ".safetensors":
         folder = RunFolder(path.with_suffix(""))
-        raise FcnetError(
-            f"--out {path} must name the run's folder: write --out {folder.path}, and the policy will be {folder.last}"
-        )
+        raise FcnetError(f"--out {path} is no folder: write --out {folder.path}, and the policy will be {folder.last}")
     if path and path.is_dir() and any(path.iterdir()) and not resume:
         raise FcnetError(f"{path} is not empty; name another folder with --out, or continue its run with --resume")
     with writing(path or RUNS.absolute(), "name another folder with --out"):
@@ -161,11 +159,9 @@ def new_run(robot: str, policy_type: str) -> Path:
     while True:
         number += 1
         path = RUNS / f"{stem}-{number}"
-        try:
+        with suppress(FileExistsError):  # another training was faster
             path.mkdir(parents=True)
-        except FileExistsError:  # another training was faster
-            continue
-        return path
+            return path
 
 
 def unfinished_run(robot: str, policy_type: str) -> Path:
@@ -173,9 +169,7 @@ def unfinished_run(robot: str, policy_type: str) -> Path:
     stem, numbered = _numbered(robot, policy_type)
     unfinished = [number for number, path in numbered.items() if RunFolder(path).checkpoint.exists()]
     if not unfinished:
-        raise FcnetError(
-            f"there is no unfinished run {RUNS / stem}-N to resume; name it with --out, or leave out --resume"
-        )
+        raise FcnetError(f"there is no unfinished run {RUNS / stem}-N; name it with --out, or leave out --resume")
     return numbered[max(unfinished)]
 
 
@@ -272,20 +266,18 @@ def recording(
     run = TrainingRun(str(folder.path), facts, config, reports)
     recorder: Recorder | None = None
     try:
-        with ExitStack() as stack:
-            logs = [stack.enter_context(_tensorboard(folder.path, reports[-1].step + 1 if reports else None))]
-            if tracker:
-                logs.append(stack.enter_context(tracker(folder.path, config.entries)))
-            recorder = Recorder(folder, run, lambda: imitation.policy(command_line), logs)
-            yield recorder
-        recorder.end("finished" if progress.step == progress.steps else "interrupted")
+        with writing(folder.path, f"make room, then continue with --out {folder.path} --resume"):
+            with ExitStack() as stack:
+                logs = [stack.enter_context(_tensorboard(folder.path, reports[-1].step + 1 if reports else None))]
+                if tracker:
+                    logs.append(stack.enter_context(tracker(folder.path, config.entries)))
+                recorder = Recorder(folder, run, lambda: imitation.policy(command_line), logs)
+                yield recorder
+            recorder.end("finished" if progress.step == progress.steps else "interrupted")
     except BaseException as error:  # also a signal or an exit
         if recorder:
             with suppress(OSError):
                 recorder.end("failed", str(error) if isinstance(error, FcnetError) else type(error).__name__)
-        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            place = error.path if isinstance(error, WriteError) else folder.path
-            raise write_error(place, error, f"make room, then continue with --out {folder.path} --resume") from error
         raise
 
 
@@ -296,9 +288,8 @@ def load_tracker(name: str) -> Tracker:
     try:
         tracker: Tracker = getattr(import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
-        raise FcnetError(
-            f"--track {name} cannot be used ({error}); expected MODULE:FUNCTION, see docs/training.md"
-        ) from error
+        expected = "expected MODULE:FUNCTION, see docs/training.md"
+        raise FcnetError(f"--track {name} cannot be used ({error}); {expected}") from error
     finally:
         sys.path.pop()
     return tracker
