@@ -16,10 +16,8 @@ from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.policy import load_policy
 
-SMALL, MLP = (
-    example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=8, decoder_hidden=8),
-    example_config(MLPConfig, hidden=(8,), window=2),
-)
+SMALL = example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=8, decoder_hidden=8)
+MLP = example_config(MLPConfig, hidden=(8,), window=2)
 
 
 def test_forms_that_disagree_are_not_timed() -> None:
@@ -62,9 +60,8 @@ def test_a_ratio_is_of_processor_time_and_leaves_out_waiting() -> None:
         work(20_000)
         time.sleep(0.005)
 
-    timing = interleave(
-        {"work": lambda _index: work(20_000), "wait": wait, "more": lambda _index: work(200_000)}, Pace(10, 5)
-    )
+    calls = {"work": lambda _index: work(20_000), "wait": wait, "more": lambda _index: work(200_000)}
+    timing = interleave(calls, Pace(10, 5))
     assert timing.ratio("more", "work")[1] < 0.3
     assert timing.ratio("wait", "work")[1] > 0.3  # by wall time it is 0.1 or less
     assert timing.quantile("wait", 0.5) > 0.005

@@ -103,9 +103,7 @@ def test_the_policy_that_ships_is_exported_by_its_name(tmp_path, capsys) -> None
         ["export", "policy", "--onnx", "damaged.safetensors/policy.onnx"],
     ],
 )
-def test_a_missing_or_damaged_file_and_an_export_to_nowhere_are_one_sentence(
-    arguments, path, tmp_path, capsys, monkeypatch
-) -> None:
+def test_a_file_that_cannot_be_read_or_written_is_one_sentence(arguments, path, tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("damaged.safetensors").write_bytes(path.read_bytes()[:1000])
     verb, file, *options = arguments

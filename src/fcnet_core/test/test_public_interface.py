@@ -39,9 +39,8 @@ def test_examples_of_the_public_interface_run(name, tmp_path, monkeypatch) -> No
     monkeypatch.chdir(tmp_path)
     public = {name: getattr(fcnet_core, name) for name in fcnet_core.__all__}
     tested = fcnet_core if name is None else public[name]
-    tests = doctest.DocTestFinder(recurse=name is not None).find(
-        tested, name or "fcnet_core", globs=public | {"np": np, "numpy": np, "torch": torch}, module=False
-    )
+    finder, names = doctest.DocTestFinder(recurse=name is not None), public | {"np": np, "numpy": np, "torch": torch}
+    tests = finder.find(tested, name or "fcnet_core", globs=names, module=False)
     assert sum(doctest.DocTestRunner().run(test).failed for test in tests) == 0
     if name is not None and name.startswith("load_"):
         assert any(test.examples for test in tests), f"{name} has no example"

@@ -124,11 +124,9 @@ class Imitation:
         if self.robot is not None:
             check_robot(init, self.robot)
         run, model = self.config, init.card
-        for name, of_model, of_run in (
-            ("policy type", model.policy_type, run.policy_type),
-            ("configuration", model.config, run.policy_config),
-            ("window policy", model.window_policy, run.window_policy),
-        ):
+        pairs = {"policy_type": (model.policy_type, run.policy_type), "config": (model.config, run.policy_config)}
+        pairs["window_policy"] = model.window_policy, run.window_policy
+        for name, (of_model, of_run) in pairs.items():
             if of_model != of_run:
                 both = f"the {name} of the model to start from is {of_model}, that of the run {of_run}"
                 raise FcnetError(f"{both}; make them equal or leave out --init")

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, Mask, Single
+from fcnet_core.arrays import Array, Mask, Rows, Single
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import FIRST, Dataset
 
-Index = npt.NDArray[np.int64]
 ALL = slice(None)
 
 
@@ -83,7 +82,7 @@ class CropSampler:
         for start in range(0, len(places), batch):
             yield self._read(places[start : start + batch])
 
-    def _read(self, places: Index) -> Batch:
+    def _read(self, places: Rows) -> Batch:
         arrays = {name: np.empty((len(places), *shape), dtype) for name, (shape, dtype) in self._steps.items()}
         for row, (shard, sequence, start) in enumerate(places.tolist()):
             for name, array in arrays.items():
@@ -92,7 +91,7 @@ class CropSampler:
         jumps[:, 0] = False
         return Batch(arrays, (~np.logical_or.accumulate(jumps, axis=1)).astype(np.float32))
 
-    def _episode_starts(self, sequences: Index) -> Index:
+    def _episode_starts(self, sequences: Rows) -> Rows:
         """Return rows of _Places at which an episode starts and a whole crop follows."""
         found = []
         for shard in np.unique(sequences[:, 0]).tolist():
@@ -105,11 +104,11 @@ class CropSampler:
 class _Places:
     """First steps of crops. rows: (shard, sequence, first step, number of steps from there that are equally likely)."""
 
-    def __init__(self, rows: Index, shard_weight: Array) -> None:
+    def __init__(self, rows: Rows, shard_weight: Array) -> None:
         self.rows = rows
         self._cumulative = np.cumsum(rows[:, 3] * shard_weight[rows[:, 0]])
 
-    def draw(self, rng: np.random.Generator, count: int) -> Index:
+    def draw(self, rng: np.random.Generator, count: int) -> Rows:
         """Sample rows (count, 3) of (shard, sequence, first step), by their weights."""
         where = rng.random(count) * self._cumulative[-1]
         rows = self.rows[np.searchsorted(self._cumulative, where, side="right")]
@@ -117,14 +116,14 @@ class _Places:
         return rows[:, :3]
 
 
-def _held_out(folders: Index, share: float, seed: int) -> Mask:
+def _held_out(folders: Rows, share: float, seed: int) -> Mask:
     """Return a mask of the sequences for validation: `share` of each folder, never all, at least one if share > 0.
 
     If every folder is too small for that, such as one walk each, they are chosen from all folders together.
     """
     chosen = np.zeros(len(folders), dtype=bool)
 
-    def choose(sequences: Index, count: int) -> None:
+    def choose(sequences: Rows, count: int) -> None:
         order = np.random.default_rng([seed, 1]).permutation(len(sequences))
         chosen[sequences[order[: min(count, len(sequences) - 1)]]] = True
 

@@ -3,9 +3,7 @@
 from fcnet_core.observation.builder import Known as Known
 from fcnet_core.observation.builder import ObservationBuilder as ObservationBuilder
 from fcnet_core.observation.builder import Signals as Signals
-from fcnet_core.observation.interface import CommandAction as CommandAction
 from fcnet_core.observation.interface import Commands as Commands
-from fcnet_core.observation.interface import History as History
 from fcnet_core.observation.interface import Input as Input
 from fcnet_core.observation.interface import JointTargets as JointTargets
 from fcnet_core.observation.interface import PolicyInterface as PolicyInterface

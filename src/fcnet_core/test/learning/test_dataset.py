@@ -129,9 +129,8 @@ def test_folders_that_are_no_data_or_do_not_belong_together_are_named(folder: Pa
             Dataset(folders)
 
 
-SHARD = [
-    (f"shard-00001/{name}", None, "shard-00001") for name in ("observation.npy", "action.npy", "first.npy", "job.json")
-]
+FILES = ("observation.npy", "action.npy", "first.npy", "job.json")
+SHARD = [(f"shard-00001/{name}", None, "shard-00001") for name in FILES]
 CONTENTS = [("{", "manifest"), ('{"format_version": 99}', "99"), ("[]", "manifest")]
 
 

@@ -42,9 +42,7 @@ def whole(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in ended.stdout.splitlines()]
 
 
-def test_two_processes_have_the_losses_and_errors_of_one_at_the_same_global_batch(
-    folder, whole, capsys, monkeypatch
-) -> None:
+def test_two_processes_have_the_losses_and_errors_of_one_that_has_their_batch(folder, whole, capsys, monkeypatch):
     monkeypatch.chdir(folder)
     assert main(["train", "--config", *RUN, "one"]) == 0
     *alone, _ = map(json.loads, capsys.readouterr().out.splitlines())

@@ -154,8 +154,6 @@ DATA = ("--data", "data")
         (b"", (*DATA, "--config", "other.yaml"), "other.yaml"),
         (b"crop: 24\nconfig: {observation: 60}\nsteps: 1", DATA, "observation"),  # the data have 70
         (b"crop: 24\nconfig: {action: 6}\nsteps: 1", DATA, "action"),
-        (b"loss: l3", DATA, "loss is 'l3', expected one of huber, mse"),
-        (b"# \xff\xfe\ncrop: 24", DATA, "config.yaml cannot be used: byte 2 is 0xff"),
     ],
 )
 def test_wrong_use_is_one_error_message_and_leaves_no_file(folder, content, arguments, named, capsys) -> None:

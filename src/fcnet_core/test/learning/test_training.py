@@ -185,9 +185,7 @@ def test_a_checkpoint_that_cannot_be_written_leaves_the_last_one(tiny_config, tm
     assert not list(tmp_path.glob(".*"))
 
 
-def test_the_card_says_how_the_policy_came_about_and_the_policy_starts_the_next_round(
-    tiny_config, tiny_data, tmp_path
-) -> None:
+def test_the_card_says_how_the_policy_was_made_and_the_policy_starts_the_next_round(tiny_config, tiny_data, tmp_path):
     run = finished(Imitation(tiny_config))
     save_model(run.policy("fcnet train ..."), tmp_path / "policy.safetensors")
     policy = load_model(tmp_path / "policy.safetensors")
@@ -258,10 +256,8 @@ def test_a_task_without_joints_is_trained_with_the_interface_and_any_arrays_of_i
     DatasetWriter(tmp_path / "task", manifest).add({}, **content, first=np.zeros((4, 100), dtype=bool))
     settings = {"data": [str(tmp_path / "task")], "observation_noise": {"sight": 0.1, "last_action": 0.01}}
     run = finished(Imitation(with_settings(tiny_config, **settings)))
-    noisy, clean = (
-        Imitation(with_settings(tiny_config, **settings | {"observation_noise": noise}))
-        for noise in (settings["observation_noise"], {})
-    )
+    noisy = Imitation(with_settings(tiny_config, **settings))
+    clean = Imitation(with_settings(tiny_config, data=settings["data"], observation_noise={}))
     (seen, *_), (true, *_) = noisy.trainer._drawn(0), clean.trainer._drawn(0)
     scale = noisy.trainer.normalisation.scales
     errors = (seen["observation"] - true["observation"]).numpy() * scale["observation_std"]

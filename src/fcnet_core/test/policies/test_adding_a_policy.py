@@ -53,9 +53,7 @@ def test_it_is_trained_loaded_and_evaluated(python: Python, tmp_path: Path) -> N
     rng, first = np.random.default_rng(0), np.zeros((4, 160), dtype=bool)
     first[:, 0] = True
     writer = DatasetWriter(tmp_path / "data", velocity_manifest(load_robot("aliengo"), 50.0, {"expert": "made up"}))
-    writer.write_shard(
-        0, {}, observation=rng.normal(size=(4, 160, 70)), action=rng.normal(size=(4, 160, 12)), first=first
-    )
+    writer.add({}, observation=rng.normal(size=(4, 160, 70)), action=rng.normal(size=(4, 160, 12)), first=first)
     (tmp_path / "gru.yaml").write_text("{base: imitation, policy_type: gru, epochs: 1}")
     assert "gru" in python("-m", "fcnet_core.cli", "list", "policies").stdout
     settings = ("--config", tmp_path / "gru.yaml", "--data", tmp_path / "data", "--out", "run")

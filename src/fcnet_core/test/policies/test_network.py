@@ -8,11 +8,10 @@ import torch
 from golden import check_gradients, named, read_arrays
 
 from fcnet_core.policies import causal_filter
-from fcnet_core.policies.fcnet import FCNetConfig, spectral
-from fcnet_core.policies.fcnet.network import FourierControllerNetwork
+from fcnet_core.policies.fcnet import spectral
+from fcnet_core.policies.network import PolicyNetwork, load_network
 
 GOLDEN = Path(__file__).parents[1] / "data" / "small_a.xz"
-SIZES = ("observation", "action", "layers", "modes", "hidden", "decoder_hidden", "window")
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +26,9 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def network(form: None, golden: dict[str, torch.Tensor]) -> FourierControllerNetwork:
+def network(form: None, small) -> PolicyNetwork:
     """The published network's weights."""
-    network = FourierControllerNetwork(FCNetConfig(**dict(zip(SIZES, golden["cfg"].tolist(), strict=False))))
-    network.load_state_dict(named(golden, "w/"))
-    return network
+    return load_network(small.model)
 
 
 def random_filter(window: int, steps: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:

@@ -52,9 +52,8 @@ class Browser:
 
     def _call(self, method, path, body=None):
         content = json.dumps(body or {}).encode() if method == "POST" else None
-        request = urllib.request.Request(
-            self._base + path, content, {"Content-Type": "application/json"}, method=method
-        )
+        head = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self._base + path, content, head, method=method)
         try:
             with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
                 return json.load(response)["value"]
@@ -100,9 +99,8 @@ class Browser:
         self._call("POST", "/window", {"handle": self._call("POST", "/window/new", {"type": "tab"})["handle"]})
 
     def resize(self, width, height):
-        self.configure(
-            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
-        )
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.configure("Emulation.setDeviceMetricsOverride", **size)
 
     def configure(self, command, **parameters):
         """Send a command of Chrome's DevTools protocol."""
@@ -130,9 +128,8 @@ class Browser:
 @contextmanager
 def chromedriver():
     """The address of a program that starts browsers."""
-    program = subprocess.Popen(
-        ["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    command, pipe = ["chromedriver", "--port=0"], subprocess.PIPE
+    program = subprocess.Popen(command, stdout=pipe, stderr=subprocess.STDOUT, text=True)
     port = next(filter(None, (re.search(r"started successfully on port (\d+)", line) for line in program.stdout)))[1]
     yield f"http://127.0.0.1:{port}"
     program.terminate()
