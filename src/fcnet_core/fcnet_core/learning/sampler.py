@@ -45,7 +45,6 @@ class CropSampler:
         episode_start_share: float,
         seed: int,
     ) -> None:
-        self._length = length
         self._start_share = episode_start_share
         self._shards = data.shards
         specs = {name: data.manifest.arrays[name] for name in names} | {"first": FIRST}
