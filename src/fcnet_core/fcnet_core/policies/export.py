@@ -197,8 +197,8 @@ def _check(step: bytes, expected: ScaledStep, config: PolicyConfig) -> None:
     def compare(found: npt.NDArray[Any], reference: Tensor) -> None:
         difference = np.abs(found - reference.numpy()) / np.maximum(1.0, np.abs(reference.numpy()))
         if not difference.max() <= TOLERANCE:
-            found = f"differs from its network by {difference.max():.1e}, allowed are {TOLERANCE:.0e}"
-            raise FcnetError(f"the exported step of a {card.policy_type} policy {found}; please report this")
+            reason = f"differs from its network by {difference.max():.1e}, allowed are {TOLERANCE:.0e}"
+            raise FcnetError(f"the exported step of a {card.policy_type} policy {reason}; please report this")
 
     for batch in CHECKED_BATCHES:
         runtime = ExportedStep(model, batch)
