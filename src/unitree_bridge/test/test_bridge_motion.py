@@ -47,11 +47,3 @@ def test_the_wireless_remote_is_a_joystick(bridge, client, board):
     assert list(client.newest[JOY.name].axes) == [-0.5, 1.0, 0.25, -1.0, 0.0]
     pressed = {name for name, value in zip(BUTTONS, client.newest[JOY.name].buttons, strict=True) if value}
     assert pressed == {"L1", "A"}
-
-
-def test_a_command_of_another_robots_joints_moves_nothing_and_is_counted(bridge, client, board, robot):
-    client.send_targets(None, 0.1)
-    client.send_targets(robot.lie_pose, 0.3, names=("tail_joint", *JOINTS[1:]))
-    client.until(lambda: "'tail_joint'" in bridge.output, "the unknown name in the log")
-    assert board.commands.last_stiff() is None
-    client.until(lambda: int(client.health.get("commands_refused", 0)) > 5, "a count of refusals")

@@ -85,8 +85,6 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
     ("parameter", "value", "named"),
     [
         ("network.target", "192.168.123.999", "192.168.123.999"),
-        ("network.target", "255.255.255.255", "255.255.255.255"),
-        ("network.port", 70000, "network.port"),
         ("transport", "usb", "transport"),
         ("generation", "gen34", "generation"),
         ("publish_rate", 300.0, "publish_rate"),

@@ -105,9 +105,14 @@ def test_a_faulty_robot_fails_the_check_of_its_fault(board, examine, faults, che
     assert named in lines[check]
 
 
-def test_a_second_board_that_joins_is_noticed(board, examine):
-    timer = threading.Timer(0.25 * SECONDS, lambda: setattr(board, "faults", BoardFaults(other_robot=True)))
-    timer.start()
+@pytest.fixture
+def later(board):
+    """Begin faults of the board a while after this call."""
+    return lambda **faults: threading.Timer(0.25, setattr, (board, "faults", BoardFaults(**faults))).start()
+
+
+def test_a_second_board_that_joins_is_noticed(later, examine):
+    later(other_robot=True)
     code, lines = examine()
     assert code == 1
     assert lines["identity"].startswith("FAILED")
@@ -153,9 +158,8 @@ def test_a_remote_in_use_is_a_warning(healthy):
     assert checked(bytes(40)).level is Level.WARNING
 
 
-def test_a_joint_moved_by_hand_is_named(board, transport, capsys):
-    timer = threading.Timer(0.3, lambda: setattr(board, "faults", BoardFaults(outside_limits=True)))
-    timer.start()
+def test_a_joint_moved_by_hand_is_named(later, transport, capsys):
+    later(outside_limits=True)
     named = watch_joints(transport, 0.8)
     assert set(named) == {f"{leg}_calf_joint" for leg in ("FR", "FL", "RR", "RL")}
     assert "FL_calf_joint" in capsys.readouterr().out

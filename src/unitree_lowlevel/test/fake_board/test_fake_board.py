@@ -194,14 +194,3 @@ def test_a_blocked_joint_or_a_dead_motor_does_not_follow_until_the_fault_ends(ri
     rig.board.faults = BoardFaults()
     rig.send(HOLD)
     rig.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
-
-
-def test_what_goes_wrong_in_the_boards_thread_is_raised_when_it_stops():
-    class Broken(JointPhysics):
-        def advance(self, duration: float) -> None:
-            raise RuntimeError("the joints have fallen off")
-
-    board = FakeBoard(GEN33, Broken(ALIENGO))
-    board.start()
-    with pytest.raises(RuntimeError, match="fallen off"):
-        board.stop()

@@ -1,15 +1,12 @@
 """The wireless remote's 40 bytes."""
 
 import struct
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fcnet_core.names import BUTTONS
 from unitree_lowlevel.codec import RemoteState, decode_remote, encode_remote
-
-axes = st.floats(-1, 1, width=32)
 
 
 def layout(bits=0, lx=0.0, rx=0.0, ry=0.0, l2=0.0, ly=0.0):
@@ -24,6 +21,8 @@ def test_every_bit_is_a_button_in_the_vendors_order():
 def test_axes_lie_where_the_vendor_puts_them():
     remote = decode_remote(layout(lx=0.1, rx=0.2, ry=0.3, l2=0.4, ly=0.5))
     assert (remote.lx, remote.rx, remote.ry, remote.L2, remote.ly) == pytest.approx((0.1, 0.2, 0.3, 0.4, 0.5))
+    everything = replace(remote, buttons=frozenset(BUTTONS))
+    assert decode_remote(encode_remote(everything)) == everything
 
 
 def test_zeros_and_nothing_are_a_remote_at_rest():
@@ -34,10 +33,3 @@ def test_zeros_and_nothing_are_a_remote_at_rest():
 @pytest.mark.parametrize(("sent", "read"), [("nan", 0.0), ("inf", 0.0), ("-inf", 0.0), ("1e30", 1.0), ("-2", -1.0)])
 def test_an_axis_stays_within_the_range_of_a_stick(sent, read):
     assert decode_remote(layout(ly=float(sent))).ly == read
-
-
-@given(st.frozensets(st.sampled_from(BUTTONS)), axes, axes, axes, axes, axes)
-def test_what_is_encoded_is_read_back(buttons, lx, ly, rx, ry, l2):
-    remote = RemoteState(buttons, lx, ly, rx, ry, l2)
-    assert len(encode_remote(remote)) == 40
-    assert decode_remote(encode_remote(remote)) == remote

@@ -148,7 +148,6 @@ class FakeBoard:
         self._pacer: Pacer | None = None  # time starts with the first cycle
         self._stopping = False  # no lock: a signal handler sets it
         self._thread: threading.Thread | None = None
-        self._failure: BaseException | None = None
         self._restart = False
         self._drive(_WITHOUT_TORQUE)
 
@@ -172,18 +171,16 @@ class FakeBoard:
 
     def start(self) -> None:
         """Run in its own thread until `stop`."""
-        self._thread = threading.Thread(target=self._run_keeping_failure, name="fake_board", daemon=True)
+        self._thread = threading.Thread(target=self.run, name="fake_board", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread of `start`, close the sockets, and raise any error of that thread."""
+        """Stop the thread of `start` and close the sockets."""
         self.request_stop()
         if self._thread is not None:
             self._thread.join()
         self._foreign.close()
         self._socket.close()
-        if self._failure is not None:
-            raise self._failure
 
     def request_stop(self) -> None:
         """Make `run` return after its cycle; may be called from a signal handler."""
@@ -219,12 +216,6 @@ class FakeBoard:
 
     def __exit__(self, *_error: object) -> None:
         self.stop()
-
-    def _run_keeping_failure(self) -> None:
-        try:
-            self.run()
-        except BaseException as failure:  # noqa: BLE001 raised again by stop()
-            self._failure = failure
 
     def _listen(self, duration: float) -> None:
         """Receive and deliver packets for `duration` [s]."""
