@@ -119,7 +119,7 @@ def recorded(args: argparse.Namespace) -> Iterator[Dataset]:
         raise FcnetError(f"there is no data folder and no bag {source}")
     with TemporaryDirectory() as folder:
         reading = BagReading(args.robot, args.namespace, args.topics, args.rate)
-        dataset_from_bags([source], Path(folder) / "data", reading, print)
+        dataset_from_bags([source], Path(folder) / "data", reading)
         yield Dataset(Path(folder) / "data")
 
 

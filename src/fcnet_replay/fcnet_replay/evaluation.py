@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,10 +59,8 @@ def evaluate_bag(
     for _, model in models:
         check_robot(model, robot)
     run = read_run(bag, namespace, topic_map, robot.joint_names)
-    replays = tuple(
-        replay_policy(run, model, robot, label, name)
-        for label, (name, model) in zip(string.ascii_uppercase, models, strict=False)
-    )
+    labelled = zip(string.ascii_uppercase, models, strict=False)
+    replays = tuple(replay_policy(run, model, robot, label, name) for label, (name, model) in labelled)
     return ReplayEvaluation(run, robot, replays, _figures(path, run, robot, replays))
 
 
@@ -109,13 +108,10 @@ def parse_threshold(text: str) -> tuple[str, float]:
     Raises ReplayError for other texts.
     """
     metric, _, value = text.partition("=")
-    try:
-        limit = float(value)
-    except ValueError:
-        limit = math.nan
-    if not metric or math.isnan(limit):
-        raise ReplayError(f"a threshold is METRIC=VALUE, such as motion.tilt_rad.max=0.5, not {text!r}")
-    return metric, limit
+    with suppress(ValueError):
+        if metric and not math.isnan(limit := float(value)):
+            return metric, limit
+    raise ReplayError(f"a threshold is METRIC=VALUE, such as motion.tilt_rad.max=0.5, not {text!r}")
 
 
 def broken_thresholds(figures: Mapping[str, Any], thresholds: Sequence[tuple[str, float]]) -> list[str]:

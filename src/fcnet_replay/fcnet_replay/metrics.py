@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask
-from fcnet_core.names import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM, Mode
+from fcnet_core.names import IMU, JOINT_STATES, JOINT_TRAJECTORY, ODOM, Mode, TopicName
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import tilt
 from fcnet_replay.policy_replay import PolicyReplay
@@ -119,8 +119,8 @@ def velocities(run: Run) -> tuple[Array, Array, Array | None]:
     if len(run.steps.target_stamp):
         time, commanded = run.steps.target_stamp, run.steps.setpoint[:, :3]
     else:
-        first = run.joints.stamp.min()
-        time = np.arange(first, first + min(np.ptp(run.joints.stamp), LONGEST), GRID)
+        first, last = run.joints.stamp[[0, -1]]
+        time = np.arange(first, min(last, first + LONGEST), GRID)
         commanded = run.setpoints.at(run.joints.received[newest(run.joints.stamp, time)])[:, :3]
     odometry = run.odometry.known("velocity", "angular_velocity")
     if not len(odometry.stamp):
@@ -187,16 +187,13 @@ def start_delays(run: Run) -> dict[str, float | None]:
     mode = run.mode.received[moving].min(initial=np.inf)
     moved = min(mode, run.targets.received[np.isfinite(run.targets.position).all(axis=1)].min(initial=np.inf))
     states = min(moved, run.joints.received.min(initial=np.inf), run.imu.received.min(initial=np.inf))
-    topics = {
-        JOINT_STATES.name: (run.joints.received, states),
-        IMU.name: (run.imu.received, states),
-        ODOM.name: (run.odometry.received, moved),
-        JOINT_TRAJECTORY.name: (run.targets.received, mode),
-    }
-    return {
-        topic: max(float(received.min() - start), 0.0) if len(received) and np.isfinite(start) else None
-        for topic, (received, start) in topics.items()
-    }
+    starts = {JOINT_STATES: states, IMU: states, ODOM: moved, JOINT_TRAJECTORY: mode}
+    records: tuple[Any, ...] = (run.joints, run.imu, run.odometry, run.targets)
+    delays: dict[str, float | None] = {}
+    for (topic, start), record in zip(starts.items(), records, strict=True):
+        known = len(record.received) and np.isfinite(start)
+        delays[topic.name] = max(float(record.received.min() - start), 0.0) if known else None
+    return delays
 
 
 def timing(run: Run) -> dict[str, Any]:
@@ -204,24 +201,19 @@ def timing(run: Run) -> dict[str, Any]:
 
     Delays are unknown if stamps are simulated time.
     """
-    joints, imu, targets = run.joints, run.imu, run.targets
-    topics = {
-        JOINT_STATES.name: (joints.stamp, joints.received),
-        IMU.name: (imu.stamp, imu.received),
-        JOINT_TRAJECTORY.name: (targets.stamp, targets.received),
-    }
+    records: dict[TopicName, Any] = {JOINT_STATES: run.joints, IMU: run.imu, JOINT_TRAJECTORY: run.targets}
     return {
-        "topics": {topic: _topic(*times, run.simulated_time) for topic, times in topics.items()},
+        "topics": {topic.name: _topic(part.stamp, part.received, run) for topic, part in records.items()},
         "start_delay_s": start_delays(run),
         "state_to_target_s": quantiles(run.steps.target_stamp - run.steps.joints_stamp),
     }
 
 
-def _topic(stamp: Array, received: Array, simulated_time: bool) -> dict[str, Any]:
+def _topic(stamp: Array, received: Array, run: Run) -> dict[str, Any]:
     if len(stamp) < 2:
         return {"messages": len(stamp), **dict.fromkeys(("rate_hz", "gaps", "largest_gap_s", "out_of_order", "late"))}
-    interval = np.diff(np.sort(stamp))
-    delay = np.where(simulated_time | (received == stamp), np.nan, received - stamp)  # equal: they have no stamp
+    interval = np.diff(stamp)
+    delay = np.where(run.simulated_time | (received == stamp), np.nan, received - stamp)  # equal: they have no stamp
     return {
         "messages": len(stamp),
         "rate_hz": (len(stamp) - 1) / float(np.ptp(stamp)) if np.ptp(stamp) > 0 else None,

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from itertools import pairwise
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fcnet_core import counted, names
-from fcnet_core.arrays import Array, Rows
+from fcnet_core.arrays import Array
 from fcnet_core.control.command import CommandArbiter
 from fcnet_core.errors import ReplayError
 from fcnet_core.names import Mode
-from fcnet_core.observation import SCALARS, SIZE
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_replay import run as records
 from fcnet_replay.bags.bag import Bag
@@ -87,29 +85,18 @@ def read_run(
     if mode := found["mode"]:
         modes = records.ModeRecord(mode["received"], tuple(MODES[int(number)] for number in mode["mode"]))
     if step := found["policy_step"]:
-        stamps, setpoint, clock = np.split(step["step"], [len(SCALARS), SIZE - 2], axis=1)
-        target, previous, joints_seen, imu_seen, cold = stamps.T
-        walking = clock[:, 1] > 0.5
-        steps = records.StepRecord(target, previous, joints_seen, imu_seen, cold > 0.5, setpoint, clock[:, 0], walking)
+        steps = records.StepRecord.of(step["step"])
     if sent:  # without a known robot their order may be another
         column_of = {joint: column for column, joint in enumerate(readers[names.JOINT_TRAJECTORY.name].joints)}
         unknown = np.full((len(sent["position"]), 1), np.nan)
         sent["position"] = np.hstack([sent["position"], unknown])[:, [column_of.get(joint, -1) for joint in joints]]
         targets = records.TargetRecord(**sent)
-    return Run(
-        joints,
-        records.JointRecord(**found[names.JOINT_STATES.name]),
-        records.ImuRecord(**found[names.IMU.name]),
-        targets,
-        records.SetpointRecord(cache(partial(_setpoints, commanders, found, modes, notes))),
-        records.OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else records.NO_ODOMETRY,
-        steps=steps,
-        mode=modes,
-        period=1.0 / notes.control_rate if notes.control_rate else None,
-        notes=notes,
-        problems=tuple(problems),
-        reception=reception,
-    )
+    states = records.JointRecord(**found[names.JOINT_STATES.name]), records.ImuRecord(**found[names.IMU.name])
+    setpoints = records.SetpointRecord(cache(partial(_setpoints, commanders, found, modes, notes)))
+    odometry = records.OdometryRecord(**found[names.ODOM.name]) if found[names.ODOM.name] else records.NO_ODOMETRY
+    period = 1.0 / notes.control_rate if notes.control_rate else None
+    run = Run(joints, *states, targets, setpoints, odometry, steps, modes, period, notes=notes)
+    return replace(run, problems=tuple(problems), reception=reception)
 
 
 def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Problem]:
@@ -138,13 +125,13 @@ def _lacks(bag: Bag, reader: _TopicReader, problems: list[Problem]) -> str:
         how = "give a bag that `ros2 bag record` has written, or a .bag file of ROS 1"
         return f"the messages of {topic} in {bag.path} are in {found}, and fcnet reads those in CDR: {how}"
     if own or not present or topic in present:
-        why = next(iter([*own, *others]), "it has no messages")
+        why = next((problem.sentence for problem in [*own, *others]), "it has no messages")
         return f"{bag.path} has no usable {topic}, which a replay needs: {why}"
     of_robots = [name.removesuffix(reader.ending) or "/" for name in present if name.endswith(reader.ending)]
     space = " or ".join(of_robots) or "NS"
     more = f" and {len(present) - MANY} more" if len(present) > MANY else ""
     how = f"name the robot's namespace (--namespace {space}; at a launch namespace:=), or give a topic map (--topics)"
-    note = "".join(f" ({problem})" for problem in others[:1])
+    note = "".join(f" ({problem.sentence})" for problem in others[:1])
     return f"{bag.path} has no {topic}, which a replay needs; it has {', '.join(present[:MANY])}{more}: {how}{note}"
 
 
@@ -202,44 +189,33 @@ class _TopicReader:
         if kind not in self._decoders:
             self._decoders[kind] = ColumnDecoder(kind, fields_for(kind, *self._definitions.get(kind, ())))
         content, size, received, place = (
-            _joined([getattr(batch, part) for batch in batches]) for part in ("content", "size", "received", "place")
+            np.concatenate([getattr(batch, part) for batch in batches])
+            for part in ("content", "size", "received", "place")
         )
-        groups: list[tuple[Rows, dict[str, Array]]] = []
         for group in self._decoders[kind].decode(content, size):
             if not isinstance(group, Columns):
                 self._leave_out(group[1], 1)
-            elif len(group.rows):
-                try:
-                    self.joints = self.joints or self._source.joint_names(group)
-                    groups.append((group.rows, self._source.read(group, self.joints)))
-                except ReplayError as error:
-                    self._leave_out(str(error), len(group.rows))
-        if not groups:
-            return
-        # Keep the groups in the order of the bag.
-        rows = _joined([rows for rows, _ in groups])
-        order = np.argsort(rows, kind="stable") if (np.diff(rows) < 0).any() else slice(None)
-        self._parts.setdefault("received", []).append(received[rows[order]].astype(np.float64) * 1e-9)
-        self._parts.setdefault("place", []).append(place[rows[order]].astype(np.float64))
-        damaged = np.zeros(len(rows), dtype=np.bool_)
-        for name in groups[0][1]:
-            values = _joined([values[name] for _, values in groups])[order]
-            wrong = np.abs(values) > LARGEST
-            if wrong.any():
-                damaged |= wrong.reshape(len(rows), -1).any(axis=1)
-                values[wrong] = np.nan
-            self._parts.setdefault(name, []).append(values)
-        self._damaged += int(damaged.sum())
+                continue
+            try:
+                self.joints = self.joints or self._source.joint_names(group)
+                found = self._source.read(group, self.joints)
+            except ReplayError as error:
+                self._leave_out(str(error), len(group.rows))
+                continue
+            damaged = np.zeros(len(group.rows), dtype=np.bool_)
+            for values in found.values():
+                if (wrong := np.abs(values) > LARGEST).any():
+                    damaged |= wrong.reshape(len(damaged), -1).any(axis=1)
+                    values[wrong] = np.nan
+            self._damaged += int(damaged.sum())
+            found |= {"received": 1e-9 * received[group.rows], "place": place[group.rows].astype(np.float64)}
+            for name, values in found.items():
+                self._parts.setdefault(name, []).append(values)
 
     def _leave_out(self, reason: str, messages: int) -> None:
         if len(self._left_out) >= MOST_REASONS:
             reason = "of other faults"
         self._left_out[reason] = self._left_out.get(reason, 0) + messages
-
-
-def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
-    """Concatenate; a single part is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _setpoints(
@@ -263,7 +239,7 @@ def _setpoints(
             if arrays := found[topic]:
                 messages = zip(*(arrays[name].tolist() for name in quantities), strict=True)
                 events += [(message[-1], partial(take, *message)) for message in messages]
-                times = np.sort(arrays["received"])
+                times = arrays["received"]
                 last = times[np.diff(times, append=np.inf) > notes.command_timeout]
                 events += [(time + notes.command_timeout + AFTER, lambda: None) for time in last.tolist()]
     changed, values = [-np.inf], [arbiter.wanted(-np.inf)]

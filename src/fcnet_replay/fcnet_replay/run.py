@@ -1,7 +1,7 @@
 """One run of a robot as arrays, read from a bag, an Isaac Gym recording or a simulation.
 
-Stamps [s] are by the robot's clock, times of reception [s] by the recorder's. Arrays of joints have the columns (J) of
-Run.joint_names.
+Stamps [s] are by the robot's clock, times of reception [s] by the recorder's. Records are in the order of their stamps.
+Arrays of joints have the columns (J) of Run.joint_names.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from fcnet_core.arrays import Array, Mask, Rows
 from fcnet_core.control.timing import TIME_OF_DAY
 from fcnet_core.errors import ReplayError
-from fcnet_core.observation import RobotState
-from fcnet_core.robot import SETPOINT_FIELDS, Robot
+from fcnet_core.observation import SCALARS, SIZE, RobotState
+from fcnet_core.robot import Robot
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.times import ReceptionClock
@@ -97,11 +97,9 @@ class OdometryRecord:
     angular_velocity: Array
 
     def known(self, *names: str) -> OdometryRecord:
-        """Return the messages in which the stamp and these quantities are finite, in the order of their stamps."""
+        """Return the messages in which these quantities are finite."""
         finite = np.logical_and.reduce([np.isfinite(getattr(self, name)).all(axis=1) for name in names])
-        rows = np.flatnonzero(finite & np.isfinite(self.stamp))
-        rows = rows[np.argsort(self.stamp[rows], kind="stable")]
-        return OdometryRecord(*(values[rows] for values in vars(self).values()))
+        return OdometryRecord(*(values[finite] for values in vars(self).values()))
 
 
 @dataclass(frozen=True)
@@ -117,6 +115,13 @@ class StepRecord:
     phase: Array
     walking: Mask
 
+    @classmethod
+    def of(cls, values: Array) -> StepRecord:
+        """Return the steps of PolicyStep.vector (N, SIZE)."""
+        stamps, setpoint, clock = np.split(values, [len(SCALARS), SIZE - 2], axis=1)
+        target, previous, joints, imu, cold = stamps.T
+        return cls(target, previous, joints, imu, cold > 0.5, setpoint, clock[:, 0], clock[:, 1] > 0.5)
+
     def command(self, step: int) -> tuple[Array, float, bool]:
         """Return setpoint (9,), phase and walking of a step."""
         return self.setpoint[step], float(self.phase[step]), bool(self.walking[step])
@@ -131,8 +136,7 @@ class ModeRecord:
 
 
 NO_ODOMETRY = OdometryRecord(*(np.empty(0),) * 2, np.empty((0, 3)), np.empty((0, 4)), *(np.empty((0, 3)),) * 2)
-_NO = np.empty(0, dtype=np.bool_)
-NO_STEPS = StepRecord(*(np.empty(0),) * 4, _NO, np.empty((0, len(SETPOINT_FIELDS))), np.empty(0), _NO)
+NO_STEPS = StepRecord.of(np.empty((0, SIZE)))
 NO_MODES = ModeRecord(np.empty(0), ())
 
 
@@ -166,9 +170,9 @@ class Run:
     def check_robot(self, robot: Robot) -> None:
         """Raise ReplayError if the joints are not those of the robot, in its order."""
         if self.joint_names != robot.joint_names:
+            ours, theirs = ", ".join(self.joint_names), f"the robot {robot.name} has {', '.join(robot.joint_names)}"
             raise ReplayError(
-                f"the run has the joints {', '.join(self.joint_names)}, the robot {robot.name} has "
-                f"{', '.join(robot.joint_names)}; read the recording with the robot's joint names"
+                f"the run has the joints {ours}, {theirs}; read the recording with the robot's joint names"
             )
 
     def targets_in_effect(self, longest: float = np.inf) -> Array:
@@ -190,13 +194,12 @@ class Run:
     @property
     def simulated_time(self) -> bool:
         """Whether the robot's clock is simulated time and the recorder's the time of day: their rates differ."""
-        stamp = self.joints.stamp[np.isfinite(self.joints.stamp)]
-        return bool(len(stamp) and stamp.max() < TIME_OF_DAY <= self.joints.received.min())
+        stamp, received = self.joints.stamp, self.joints.received
+        return bool(len(stamp) and stamp[-1] < TIME_OF_DAY <= received.min())
 
     def by_robots_clock(self, received: Array) -> Array:
         """Return times of reception (N,) by the robot's clock [s]; simulated time is interpolated between states."""
-        known = np.isfinite(self.joints.stamp)
-        stamp, times = self.joints.stamp[known], self.joints.received[known]
+        stamp, times = self.joints.stamp, self.joints.received
         if self.simulated_time:
             order = np.argsort(times, kind="stable")
             return np.interp(received, times[order], stamp[order]).astype(np.float64)
@@ -212,10 +215,8 @@ def newest(stamps: Array, time: Array) -> Rows:
 
 
 def same(stamps: Array, wanted: Array) -> Rows:
-    """Return where in `stamps` each requested stamp is; -1 if it is missing."""
+    """Return where in increasing `stamps` each requested stamp is; -1 if it is missing."""
     if not len(stamps):
         return np.full(len(wanted), -1)
-    order = np.argsort(stamps, kind="stable")
-    ranked = stamps[order]
-    place = np.clip(np.searchsorted(ranked, wanted - SAME_STAMP), 0, len(stamps) - 1)
-    return np.where(np.abs(ranked[place] - wanted) <= SAME_STAMP, order[place], -1)
+    place = np.clip(np.searchsorted(stamps, wanted - SAME_STAMP), 0, len(stamps) - 1)
+    return np.where(np.abs(stamps[place] - wanted) <= SAME_STAMP, place, -1)

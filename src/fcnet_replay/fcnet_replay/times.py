@@ -50,12 +50,15 @@ class ReceptionClock:
 
 
 class _Spans:
-    """N messages, divided at jumps (N - 1,). begin, end (K,); long (K,): spans that are no damage."""
+    """N messages, divided at jumps (N - 1,). begin, end, size (K,); first, last (K,) [s]: their times; long (K,): spans
+    that are no damage.
+    """
 
-    def __init__(self, jumps: Mask) -> None:
-        bounds = np.concatenate([[0], np.flatnonzero(jumps) + 1, [len(jumps) + 1]])
-        self.begin, self.end, size = bounds[:-1], bounds[1:], np.diff(bounds)
-        self.long = (size >= LONG) | (np.arange(len(size)) == size.argmax())
+    def __init__(self, time: Array, jumps: Mask) -> None:
+        bounds = np.concatenate([[0], np.flatnonzero(jumps) + 1, [len(time)]])
+        self.begin, self.end, self.size = bounds[:-1], bounds[1:], np.diff(bounds)
+        self.first, self.last = time[self.begin], time[self.end - 1]
+        self.long = (self.size >= LONG) | (np.arange(len(self.size)) == self.size.argmax())
 
 
 def align_times(found: Mapping[str, Arrays], problems: list[Problem]) -> tuple[dict[str, Arrays], ReceptionClock]:
@@ -117,19 +120,15 @@ def _reception_clock(topics: list[Arrays], problems: list[Problem]) -> Reception
     if not back.any() and (np.diff(np.sort(received)) <= PAUSE).all():
         return ReceptionClock()
     order = np.argsort(place)
-    spans = _Spans((np.abs(np.diff(received[order])) > PAUSE) | back[order][1:])
-    in_order = _in_order(received[order], spans)
-    if not in_order:
+    time = received[order]
+    spans = _Spans(time, (np.abs(np.diff(time)) > PAUSE) | back[order][1:])
+    if not (in_order := _in_order(spans)):
         problems.append(Problem("order", "Messages are not in the order of their reception; they were sorted by it"))
         order = np.argsort(received, kind="stable")
-        spans = _Spans(np.diff(received[order]) > PAUSE)
-    time = received[order]
-    ahead = _steps(time, order, spans, topics[0], problems)
-    first, begin, end = (
-        time[spans.begin],
-        time[spans.begin[spans.long]] - ahead,
-        time[spans.end[spans.long] - 1] - ahead,
-    )
+        time = received[order]
+        spans = _Spans(time, np.diff(time) > PAUSE)
+    ahead = _steps(order, spans, topics[0], problems)
+    first, begin, end = spans.first, spans.first[spans.long] - ahead, spans.last[spans.long] - ahead
     # A short span lies between the long ones around it, by the clock of either, or between all if no clock was set.
     after = np.cumsum(spans.long)
     low, high = np.append(begin[0], end)[after], np.append(begin, end[-1])[after]
@@ -140,32 +139,33 @@ def _reception_clock(topics: list[Arrays], problems: list[Problem]) -> Reception
     low, high = np.where(free | early, -np.inf, low), np.where(free | late, np.inf, high)
     keys = (place if in_order else received)[order[spans.begin]]
     clock = ReceptionClock(keys, np.where(next_clock, behind, before), low, high, in_order)
-    of_message = np.repeat(clock.ahead, spans.end - spans.begin)
-    if damaged := int((np.abs(clock.at(time, place[order]) - time + of_message) > PAUSE).sum()):
+    corrected = clock.at(time, place[order]) + np.repeat(clock.ahead, spans.size)
+    if damaged := int((np.abs(corrected - time) > PAUSE).sum()):
         what = "have an impossible time of reception; that of the messages around them is used instead"
         problems.append(Problem("clock", f"{counted(damaged, 'message')} {what}"))
     return clock
 
 
-def _steps(time: Array, order: Rows, spans: _Spans, states: Arrays, problems: list[Problem]) -> Array:
+def _steps(order: Rows, spans: _Spans, states: Arrays, problems: list[Problem]) -> Array:
     """Return how far the clock is ahead in each long span [s]. Its steps are seen in all messages and in the joint
     states, which come first.
     """
-    ahead, total, last, end = [], 0.0, -1, np.nan
-    for first, after in zip(spans.begin[spans.long], spans.end[spans.long], strict=True):
-        rows = order[first:after][order[first:after] < len(states["received"])]
+    ahead, total, last, end, long = [], 0.0, -1, np.nan, np.flatnonzero(spans.long)
+    for span in long:
+        rows = order[spans.begin[span] : spans.end[span]]
+        rows = rows[rows < len(states["received"])]
         if len(rows):
             jump, passed = (float(states[name][rows[0]] - states[name][last]) for name in ("received", "stamp"))
-            if last >= 0 and not -BACK <= jump <= PAUSE and not -BACK <= time[first] - end <= PAUSE:
+            if last >= 0 and not -BACK <= jump <= PAUSE and not -BACK <= spans.first[span] - end <= PAUSE:
                 known = 0.0 < passed <= PAUSE
                 total += jump - (passed if known else SEAM)
-                what = _set(jump, time[first] - total - time[spans.begin[spans.long][0]])
+                what = _set(jump, spans.first[span] - total - spans.first[long[0]])
                 what += " or nothing was recorded" if jump > 0 and not known else ""
                 how = "stamps give the times" if known else "data before and after are separate"
                 problems.append(Problem("clock", f"The clock of reception was {what}; {how}"))
             last = int(rows[-1])
         ahead.append(total)
-        end = time[after - 1]
+        end = spans.last[span]
     return np.array(ahead)
 
 
@@ -173,15 +173,14 @@ def _set(jump: float, when: float) -> str:
     return f"set {'ahead' if jump > 0 else 'back'} by {abs(jump):.4g} s after {when:.1f} s"
 
 
-def _in_order(time: Array, spans: _Spans) -> bool:
+def _in_order(spans: _Spans) -> bool:
     """Return whether messages lie in the order of reception. Long spans of a clock that was set overlap, or there is a
     pause between them; otherwise they were exchanged.
     """
-    begin, end = time[spans.begin[spans.long]], time[spans.end[spans.long] - 1]
-    rank = np.argsort(begin)
-    between = begin[rank[1:]] - end[rank[:-1]]
+    rank = np.flatnonzero(spans.long)[np.argsort(spans.first[spans.long])]
+    between = spans.first[rank[1:]] - spans.last[rank[:-1]]
     exchanged = (np.diff(rank) < 0).any() and ((between > -APART) & (between <= PAUSE)).all()
-    return 2 * int((spans.end - spans.begin)[spans.long].sum()) >= len(time) and not exchanged
+    return 2 * int(spans.size[spans.long].sum()) >= int(spans.size.sum()) and not exchanged
 
 
 class _RobotClock:
@@ -238,14 +237,15 @@ class _RobotClock:
     def _ahead_of(self, topic: str, received: Array, stamp: Array) -> Array:
         """Return how far the topic's clock is ahead of this one at its messages (N,) [s]; NaN for damaged stamps."""
         own, difference, passed = not len(self._stamp), stamp - self.at(received), np.diff(stamp)
-        spans = _Spans((np.abs(np.diff(difference)) > STEP) & ((passed < -BACK) | (passed > GAP)))
+        spans = _Spans(stamp, (np.abs(np.diff(difference)) > STEP) & ((passed < -BACK) | (passed > GAP)))
         first, end = int(spans.begin[spans.long][0]), int(spans.end[spans.long][0])
         last = float(np.median(difference[first : first + LONG]))
         level = 0.0 if own else float(np.median(difference[first:end]))
-        if abs(level) > OFFSET:
+        if abs(level) <= OFFSET:
+            level = 0.0
+        else:
             where = f"{abs(level):.2g} s {'ahead of' if level > 0 else 'behind'} those of {JOINT_STATES.name}"
             self._note("clock", topic, f"are {where} at the same reception; the difference was removed")
-        level *= abs(level) > OFFSET
         ahead = np.full(len(stamp), np.nan)
         for begin, end, long in zip(spans.begin, spans.end, spans.long, strict=True):
             jump = float(np.median(difference[begin:end][:LONG])) - last

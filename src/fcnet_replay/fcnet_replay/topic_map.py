@@ -178,9 +178,7 @@ def load_topic_map(path: str | Path) -> TopicMap:
 
 
 def _step(values: Array) -> Array:
-    """Return the numbers (N, SIZE) of policy steps. Before version 0.2 their command had 16 numbers, in which sine and
-    cosine stand for the phase.
-    """
+    """Return policy steps (N, SIZE). Before version 0.2 their command had 16, with sine and cosine for the phase."""
     if values.shape[1] == len(SCALARS) + 16:
         stamps, command = np.split(values, [len(SCALARS)], axis=1)
         phase = np.arctan2(command[:, 8], command[:, 9]) / (2 * np.pi) % 1.0

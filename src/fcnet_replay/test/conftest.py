@@ -7,6 +7,7 @@ from made_bag import MadeBag
 
 from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
+from fcnet_replay.evaluation import evaluate_bag
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +33,13 @@ def write_bag(model, robot, tmp_path_factory):
         return written[key][0]
 
     return write
+
+
+@pytest.fixture
+def evaluate(write_bag):
+    """Evaluates a bag of a MadeBag with these settings."""
+
+    def evaluate(policies=(), **settings):
+        return evaluate_bag(write_bag(**settings), policies, robot_name="aliengo")
+
+    return evaluate

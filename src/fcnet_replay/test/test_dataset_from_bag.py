@@ -9,7 +9,6 @@ from made_bag import stood_before, text, without
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.policy import load_policy
-from fcnet_core.robot import load_robot
 from fcnet_replay.datasets.validation import faults
 
 AS_ALIENGO = {"fcnet.robot": "aliengo"}
@@ -114,13 +113,11 @@ def test_a_bag_of_another_robot_or_rate_or_named_twice_is_refused(bag, tmp_path,
     assert not list(tmp_path.iterdir())
 
 
-def test_several_bags_go_together_with_collected_data(bag, tmp_path) -> None:
-    converted(tmp_path, bag("one"), bag("two", roll=0.2))
-    rng, first = np.random.default_rng(0), np.tile(np.arange(60) == 0, (4, 1))
-    writer = DatasetWriter(tmp_path / "collected", velocity_manifest(load_robot("aliengo"), 50.0))
-    writer.add({}, observation=rng.normal(size=(4, 60, 70)), action=rng.normal(size=(4, 60, 12)), first=first)
-    data = Dataset([tmp_path / "data", tmp_path / "collected"])  # as `fcnet train` takes them
-    assert data.steps == 398 + 240
+def test_several_bags_go_together_with_collected_data(bag, robot, tmp_path) -> None:
+    data, first = converted(tmp_path, bag("one"), bag("two", roll=0.2)), np.arange(60)[None] == 0
+    writer = DatasetWriter(tmp_path / "collected", velocity_manifest(robot, 50.0))
+    writer.add({}, observation=np.zeros((1, 60, 70)), action=np.zeros((1, 60, 12)), first=first)
+    assert Dataset([tmp_path / "data", tmp_path / "collected"]).steps == 398 + 60  # as `fcnet train` takes them
     assert [entry["bag"] for entry in data.manifest.description["bags"]] == ["one", "two"]
 
 

@@ -1,29 +1,45 @@
-"""Datasets are joined, divided, described and checked without loss, and whatever is broken is named with its place."""
+"""Datasets are joined, divided, described, checked and exported without loss; faults are named with their place."""
 
 import json
 import os
 import re
 import shutil
+import sys
 import tracemalloc
 from dataclasses import replace as replace_fields
 from pathlib import Path
 
+import msgspec
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest, velocity_manifest
+from fcnet_core.learning.dataset import FIRST, Dataset, DatasetWriter, Manifest, velocity_manifest
 from fcnet_core.model_file import save_model
 from fcnet_core.observation import ARRAYS
 from fcnet_core.policies.normalisation import observation_scales
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.datasets.combine import merge
+from fcnet_replay.datasets.lerobot import NAMES
 from fcnet_replay.datasets.validation import faults
 
 ALIENGO = load_robot("aliengo")
-MANIFEST = velocity_manifest(ALIENGO, 50.0)
+TASK = {
+    "observation": ArraySpec((5,), parts={"position": 3, "velocity": 2}),
+    "action": ArraySpec((1,)),
+    "reward": ArraySpec(()),
+    "terminal": ArraySpec((), "bool"),
+    "image": ArraySpec((2, 3), "uint8"),
+}
+DESCRIPTION = {"source": "collect", "seed": 2**70, "envelope": {"vx": [-0.5, 1.0]}, "rate": 0.1}
+MANIFESTS = {
+    "quadruped": velocity_manifest(ALIENGO, 50.0, DESCRIPTION),
+    "task": Manifest("hopper", 62.5, DESCRIPTION, (), TASK),
+}
 
 
 def sound_arrays(seed, sequences=3, steps=40):
@@ -64,8 +80,7 @@ def rows(*folders):
     )
 
 
-def replace(path, do):
-    np.save(path, do(np.load(path)))
+S = "shard-00001/"
 
 
 def change(path, place, value):
@@ -74,15 +89,12 @@ def change(path, place, value):
     np.save(path, array)
 
 
-S = "shard-00001/"
-
-
 def value(name, place, number):
     return lambda folder: change(folder / f"{S}{name}.npy", place, number)
 
 
 def array(name, do):
-    return lambda folder: replace(folder / f"{S}{name}.npy", do)
+    return lambda folder: np.save(folder / f"{S}{name}.npy", do(np.load(folder / f"{S}{name}.npy")))
 
 
 def manifest(**facts):
@@ -170,7 +182,7 @@ def test_what_validation_finds_is_not_exported(data, tmp_path, way) -> None:
 
 
 def test_merging_holds_one_shard_in_memory(tmp_path) -> None:
-    writer, arrays = DatasetWriter(tmp_path / "large", MANIFEST), sound_arrays(0, 32, 400)
+    writer, arrays = DatasetWriter(tmp_path / "large", MANIFESTS["quadruped"]), sound_arrays(0, 32, 400)
     for _ in range(12):
         writer.add({}, **arrays)
     size = sum(array.nbytes for array in arrays.values())
@@ -202,7 +214,7 @@ def test_splitting_divides_whole_episodes_by_the_seed_alone(data, tmp_path) -> N
 
 @pytest.mark.parametrize(("steps", "share"), [(20, "0.1"), (40, "1")])
 def test_one_episode_and_other_shares_cannot_be_split(tmp_path, steps, share) -> None:
-    DatasetWriter(tmp_path / "one", MANIFEST).add({}, **sound_arrays(0, sequences=1, steps=steps))
+    DatasetWriter(tmp_path / "one", MANIFESTS["quadruped"]).add({}, **sound_arrays(0, sequences=1, steps=steps))
     arguments = ["--validation", share, "-o", str(tmp_path / "parts")]
     assert main(["dataset", "split", str(tmp_path / "one"), *arguments]) == USAGE_ERROR
     assert not (tmp_path / "parts").exists()
@@ -233,7 +245,7 @@ def test_drift_from_the_observations_of_a_policy_is_listed(data, tmp_path, model
     assert main(["dataset", "stats", str(folder), "--against", policy]) == 0
     assert f"no drift against {policy}" in capsys.readouterr().out
     for path in folder.glob("*/observation.npy"):
-        replace(path, lambda array: array + np.eye(70, dtype=np.float32)[41] * 3)
+        np.save(path, np.load(path) + np.eye(70, dtype=np.float32)[41] * 3)
     assert main(["dataset", "stats", str(folder), "--against", policy, "--json", "-"]) == 0
     drift = json.loads(capsys.readouterr().out)["drift"]
     assert (drift["compared"], [entry["name"] for entry in drift["entries"]]) == (70, ["angular_velocity.z"])
@@ -241,23 +253,14 @@ def test_drift_from_the_observations_of_a_policy_is_listed(data, tmp_path, model
     assert main(["dataset", "stats", str(data("a1", robot="a1")), "--against", policy]) == USAGE_ERROR
 
 
-HOPPER = {
-    "observation": ArraySpec((11,), parts={"position": 5, "velocity": 6}),
-    "action": ArraySpec((3,)),
-    "reward": ArraySpec(()),
-    "image": ArraySpec((4, 4), "uint8"),
-}
-
-
 def test_data_of_another_task_are_joined_divided_described_and_checked(tmp_path, capsys) -> None:
     rng, steps = np.random.default_rng(0), (2, 30)
-    arrays = {name: rng.normal(size=(*steps, *spec.shape)) for name, spec in HOPPER.items()}
-    arrays["image"] = rng.integers(0, 255, (*steps, 4, 4))
+    arrays = {name: rng.integers(0, 2, (*steps, *spec.shape)) for name, spec in TASK.items()}
+    arrays |= {name: rng.normal(size=arrays[name].shape) for name in ("observation", "action", "reward")}
     first = np.zeros(steps, dtype=bool)
     first[:, ::10] = True
     for name in ("one", "two"):
-        writer = DatasetWriter(tmp_path / name, Manifest("hopper", 125.0, joint_names=(), arrays=HOPPER))
-        writer.write_shard(0, {}, **arrays, first=first)
+        DatasetWriter(tmp_path / name, MANIFESTS["task"]).write_shard(0, {}, **arrays, first=first)
     folders = [str(tmp_path / name) for name in ("one", "two")]
     assert main(["dataset", "merge", *folders, "-o", str(tmp_path / "all")]) == 0
     assert main(["dataset", "split", str(tmp_path / "all"), "-o", str(tmp_path / "parts")]) == 0
@@ -270,9 +273,101 @@ def test_data_of_another_task_are_joined_divided_described_and_checked(tmp_path,
     capsys.readouterr()
     assert main(["dataset", "stats", folders[0], "--json", "-"]) == 0
     figures = json.loads(capsys.readouterr().out)
-    assert len(figures["entries"]) == 15 and figures["coverage"] == {}
-    assert figures["entries"]["velocity.3"]["mean"] == pytest.approx(arrays["observation"][..., 8].mean(), abs=1e-6)
+    assert len(figures["entries"]) == 5 + 1 + 1 and figures["coverage"] == {}
+    assert figures["entries"]["velocity.1"]["mean"] == pytest.approx(arrays["observation"][..., 4].mean(), abs=1e-6)
     assert main(["dataset", "stats", folders[0]]) == 0 and "reward" in capsys.readouterr().out
     change(tmp_path / "one" / "shard-00000" / "reward.npy", (1, 2), np.nan)
     (fault,) = faults(tmp_path / "one")
     assert "reward.npy: sequence 1, step 2, reward is not finite" in fault
+
+
+# The layout of LeRobot, with steps, episodes and statistics as LeRobot counts them.
+
+
+def drawn(spec, steps, rng):
+    """Any bits that are a number: also -0, the smallest and the largest."""
+    if spec.dtype != "float32":
+        return rng.integers(0, 2 if spec.dtype == "bool" else 256, (*steps, *spec.shape)).astype(spec.dtype)
+    values = rng.normal(size=(*steps, *spec.shape)).astype(np.float32)
+    values.flat[:4] = -0.0, 1e-45, np.finfo(np.float32).max, 0.1
+    return values
+
+
+def write(folder, manifest, shards=(0, 3)):
+    """A folder whose shards differ in their sequences, with one number left out as after an interrupted collection."""
+    writer = DatasetWriter(folder, manifest)
+    for index in shards:
+        rng, steps = np.random.default_rng(index), (2 + index, 12 - index)
+        arrays = {name: drawn(spec, steps, rng) for name, spec in {**manifest.arrays, "first": FIRST}.items()}
+        arrays["first"][0, 0] = index == 0
+        writer.write_shard(index, {"seed": [index, 2**65], "terrain": "flat"}, **arrays)
+    return folder
+
+
+@pytest.fixture(params=MANIFESTS)
+def exported(request, tmp_path):
+    """A dataset, and the folder to which it was exported."""
+    data = write(tmp_path / "data", MANIFESTS[request.param])
+    assert main(["dataset", "export", str(data), "-o", str(tmp_path / "lerobot")]) == 0
+    return Dataset(data), tmp_path / "lerobot"
+
+
+def test_every_array_is_a_column_bit_by_bit(exported) -> None:
+    data, folder = exported
+    for shard, path in zip(data.shards, sorted(folder.glob("data/*/*.parquet")), strict=True):
+        table = pq.read_table(path)
+        for name, array in shard.arrays.items():
+            column = table[NAMES.get(name, f"fcnet.{name}")].combine_chunks()
+            while pa.types.is_fixed_size_list(column.type):
+                column = column.flatten()
+            stored = column.to_numpy(zero_copy_only=False)
+            assert (stored.dtype, stored.tobytes()) == (array.dtype, array.tobytes()), name
+    assert msgspec.json.decode((folder / "meta/fcnet.json").read_bytes(), type=Manifest) == data.manifest
+
+
+def test_steps_and_episodes_are_counted_as_lerobot_does(exported) -> None:
+    data, folder = exported
+    info = json.loads((folder / "meta/info.json").read_text())
+    files = [pq.read_table(path) for path in sorted(folder.glob("data/*/*.parquet"))]
+    episodes = pq.read_table(folder / "meta/episodes/chunk-000/file-000.parquet")
+    assert info["codebase_version"] == "v3.0" and info["fps"] == data.manifest.control_rate
+    assert info["features"].keys() == set(files[0].column_names)
+    assert (info["total_frames"], info["total_episodes"]) == (data.steps, episodes.num_rows)
+    column = {name: np.concatenate([file[name].to_numpy() for file in files]) for name in ("index", "frame_index")}
+    assert column["index"].tolist() == list(range(info["total_frames"]))
+    done = np.concatenate([file["next.done"].to_numpy() for file in files])
+    lengths = episodes["length"].to_numpy()
+    assert (np.flatnonzero(done) + 1).tolist() == np.cumsum(lengths).tolist()
+    assert column["frame_index"].tolist() == [frame for length in lengths for frame in range(length)]
+    assert episodes["dataset_to_index"].to_pylist() == np.cumsum(lengths).tolist()
+    begins = [(shard.first | (np.arange(shard.first.shape[1]) == 0)).sum() for shard in data.shards]
+    assert np.bincount(episodes["data/file_index"].to_numpy()).tolist() == begins
+
+
+def test_statistics_are_those_of_all_steps_and_of_each_episode(exported) -> None:
+    data, folder = exported
+    figures = json.loads((folder / "meta/stats.json").read_text())
+    action = np.concatenate([shard.action.reshape(-1, shard.action.shape[-1]) for shard in data.shards]).astype(float)
+    assert figures["action"]["count"] == [len(action)]
+    for name, expected in (("mean", action.mean(0)), ("std", action.std(0)), ("max", action.max(0))):
+        np.testing.assert_allclose(figures["action"][name], expected)
+    assert figures["action"].keys() == figures["index"].keys() == {"min", "max", "mean", "std", "count"}
+    episodes = pq.read_table(folder / "meta/episodes/chunk-000/file-000.parquet")
+    length = episodes["length"][0].as_py()
+    np.testing.assert_allclose(episodes["stats/action/mean"][0].as_py(), action[:length].mean(0))
+
+
+def test_entries_have_names(exported) -> None:
+    data, folder = exported
+    features = json.loads((folder / "meta/info.json").read_text())["features"]
+    for name, feature in (("observation", "observation.state"), ("action", "action")):
+        assert tuple(features[feature]["shape"]) == data.manifest.arrays[name].shape
+    expected = ["command.vx", "command.vy", "command.yaw_rate"] if data.manifest.joint_names else ["velocity.1"]
+    assert features["observation.state"]["names"][-16 if len(expected) > 1 else -1 :][:3] == expected
+
+
+def test_where_pyarrow_is_missing_it_says_how_to_install_it(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setattr("fcnet_replay.verbs.dataset.find_spec", lambda name: None)
+    assert main(["dataset", "export", str(tmp_path), "-o", str(tmp_path / "new")]) == USAGE_ERROR
+    assert "requirements/sharing.txt" in capsys.readouterr().err

@@ -1,10 +1,8 @@
 """Recordings of other simulators: .rollout files, npz and pt hold what was recorded, and damage is reported."""
 
-import io
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import textwrap
@@ -20,7 +18,7 @@ from damage import read_damaged
 
 from fcnet_core.errors import FcnetError, ReplayError
 from fcnet_core.robot import load_robot
-from fcnet_replay.isaac import arrays as array_files
+from fcnet_replay import isaac
 from fcnet_replay.isaac import read_recording
 
 JOINTS = load_robot("aliengo").joint_names
@@ -187,14 +185,12 @@ def test_a_writer_that_is_killed_has_lost_nothing_it_was_given(tmp_path):
             writer.write([row] * 12, [0] * 12, [0] * 6 + [1] + [0] * 6, command=(0, 0, 0))
             print(row, flush=True)
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
-    for _ in range(200):
-        last = int(process.stdout.readline())
-    process.send_signal(signal.SIGKILL)
-    rest = [int(line) for line in process.stdout.read().splitlines() if line.strip()]
-    process.wait()
-    process.stdout.close()
-    assert len(read_recording(path).joints.stamp) > max([last, *rest])
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        rows = [int(process.stdout.readline()) for _ in range(200)]
+        process.kill()
+        rows += map(int, process.stdout.read().split())
+    assert len(read_recording(path).joints.stamp) > rows[-1]
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_simulation(capsys, tmp_path):
@@ -214,18 +210,10 @@ def read(path, mapping=None):
     return read_recording(path, mapping, JOINTS)
 
 
-@pytest.fixture
-def mapping(tmp_path):
-    def write(**entries):
-        path = tmp_path / "mapping.yaml"
-        path.write_text(yaml.safe_dump(entries))
-        return path
-
-    return write
-
-
-def save_npz(path, arrays):
-    np.savez_compressed(path, **arrays)
+def mapping(folder, entries):
+    """A mapping as a file."""
+    (folder / "mapping.yaml").write_text(yaml.safe_dump(entries))
+    return folder / "mapping.yaml"
 
 
 def save_pt(path, arrays):
@@ -241,7 +229,7 @@ def assert_same(found, expected):
                 np.testing.assert_allclose(getattr(getattr(found, record), name), array, atol=1e-6, err_msg=name)
 
 
-SAVERS = {".npz": save_npz, ".pt": save_pt}
+SAVERS = {".npz": lambda path, arrays: np.savez_compressed(path, **arrays), ".pt": save_pt}
 
 
 @pytest.mark.parametrize("suffix", SAVERS)
@@ -255,19 +243,18 @@ def test_every_kind_of_file_reads_like_the_suites_own(tmp_path, arrays, rollout,
     np.testing.assert_allclose(found.starts, expected.starts, atol=1e-6)
 
 
-def test_one_environment_of_many_is_taken(tmp_path, arrays, mapping):
-    many = dict(arrays)
-    for name in ("dof_pos", "dof_vel", "root_states", "targets", "commands", "dones"):
-        many[name] = np.stack([np.zeros_like(arrays[name]), arrays[name]], axis=1)
-    save_npz(tmp_path / "many.npz", many)
-    recording = read(tmp_path / "many.npz", mapping(env=1))
+def test_one_environment_of_many_is_taken(tmp_path, arrays):
+    split = (name for name, array in arrays.items() if array.ndim == 2 or name == "dones")
+    many = {name: np.stack([np.zeros_like(arrays[name]), arrays[name]], axis=1) for name in split}
+    np.savez(tmp_path / "many.npz", **(arrays | many))
+    recording = read(tmp_path / "many.npz", mapping(tmp_path, {"env": 1}))
     np.testing.assert_array_equal(recording.joints.position, arrays["dof_pos"][:, ORDER])
     np.testing.assert_array_equal(recording.starts, recording.joints.stamp[[0, 30]])
     with pytest.raises(ReplayError, match="2 environments, env 2"):
-        read(tmp_path / "many.npz", mapping(env=2))
+        read(tmp_path / "many.npz", mapping(tmp_path, {"env": 2}))
 
 
-def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
+def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, rollout):
     other = {
         "joint_position": arrays["dof_pos"][:, ::-1],
         "joint_velocity": arrays["dof_vel"][:, ::-1],
@@ -275,18 +262,10 @@ def test_a_mapping_gives_what_the_file_lacks(tmp_path, arrays, mapping):
         "command": arrays["commands"][:, [2, 0]],
         "target": arrays["targets"][:, ::-1],
     }
-    save_npz(tmp_path / "other.npz", {f"other_{name}": array for name, array in other.items()})
-    names = arrays["dof_names"].tolist()
-    chosen = mapping(
-        robot="aliengo",
-        keys={name: f"other_{name}" for name in other},
-        joint_names=names[::-1],
-        period=0.02,
-        commands=["yaw_rate", "vx"],
-        quaternion="wxyz",
-    )
-    save_npz(tmp_path / "same.npz", arrays)
-    found, expected = read(tmp_path / "other.npz", chosen), read(tmp_path / "same.npz")
+    np.savez(tmp_path / "other.npz", **{f"other_{name}": array for name, array in other.items()})
+    facts = {"robot": "aliengo", "period": 0.02, "commands": ["yaw_rate", "vx"], "quaternion": "wxyz"}
+    facts |= {"keys": {name: f"other_{name}" for name in other}, "joint_names": arrays["dof_names"].tolist()[::-1]}
+    found, expected = read(tmp_path / "other.npz", mapping(tmp_path, facts)), read(rollout)
     assert found.notes.robot == "aliengo"
     assert_same(found, expected)
     np.testing.assert_allclose(found.setpoints.value[:, [0, 2]], expected.setpoints.value[:, [0, 2]])
@@ -307,7 +286,7 @@ def saved(**change):
 
     def save(path, arrays):
         changed = {name: array for name, array in (arrays | change).items() if array is not None}
-        save_npz(path.with_suffix(".npz"), changed)
+        np.savez(path.with_suffix(".npz"), **changed)
 
     return save
 
@@ -325,14 +304,13 @@ def of_size(size, content=b""):
     [
         (headed({"version": 2}), "$.version"),
         (headed({"format": "bag"}), "$.format"),
-        (headed({"joint_names": ["a"] * 2_000}), "$.joint_names"),
-        (headed({"joint_names": [["a"]]}), "$.joint_names"),
-        (headed({"period": "soon"}), "$.period"),
+        *((headed({"joint_names": names}), "$.joint_names") for names in (["a"] * 2_000, [["a"]])),
+        *((headed({"period": period}), "$.period") for period in ("soon", 3600.0)),
         (headed({"period": float("inf")}), "malformed"),
-        (headed({"period": 3600.0}), "$.period"),
         (headed({}), "no complete step"),
         *((headed(content), "cannot be used") for content in (b"[" * 60_000, b"\xff\xfe", b"7")),
         (lambda path, _: path.with_suffix(".csv").write_text("0"), "expected .rollout, .npz, .pt"),
+        (lambda *_: None, "there is no recording"),
         (of_size(0), "empty"),
         (of_size(5_000, os.urandom(5_000)), "header of a rollout"),
         (of_size(1 << 33), "at most"),
@@ -340,8 +318,7 @@ def of_size(size, content=b""):
         (saved(dof_names=np.array([f"leg_{index}" for index in range(12)])), "lacks the joints FR_hip_joint, "),
         (saved(dof_vel=None), "has no 'dof_vel' (joint velocity)"),
         (saved(dt=None), "has no 'dt' (period)"),
-        (saved(dt=np.zeros(0)), "period"),
-        (saved(dt=np.float64(-1)), "period"),
+        *((saved(dt=period), "period") for period in (np.zeros(0), np.float64(-1))),
         (saved(dof_vel=np.zeros((59, 12))), "shape (59, 12); expected numbers of shape (60, 12)"),
         (saved(dof_pos=np.zeros((60, 2, 12, 1))), "shape (60, 2, 12, 1)"),
         (saved(dof_pos=np.full((60, 12), "x")), "has the type <U1"),
@@ -354,15 +331,10 @@ def of_size(size, content=b""):
 )
 def test_what_cannot_be_is_refused_with_a_sentence(tmp_path, arrays, make, sentence):
     make(tmp_path / "odd", arrays)
-    (path,) = tmp_path.iterdir()
+    path = next(tmp_path.iterdir(), tmp_path / "none.rollout")
     with pytest.raises(ReplayError) as refusal:
         read(path)
     assert sentence in str(refusal.value) and path.name in str(refusal.value)
-
-
-def test_a_missing_recording_is_refused(tmp_path):
-    with pytest.raises(ReplayError, match=r"there is no recording .*none\.rollout"):
-        read(tmp_path / "none.rollout")
 
 
 @pytest.mark.parametrize(
@@ -377,25 +349,20 @@ def test_a_missing_recording_is_refused(tmp_path):
     ],
 )
 def test_a_mapping_that_cannot_be_is_refused_with_a_sentence(tmp_path, arrays, entries, place):
-    save_npz(tmp_path / "walk.npz", arrays)
-    (tmp_path / "mapping.yaml").write_text(yaml.safe_dump(entries))
+    np.savez(tmp_path / "walk.npz", **arrays)
     with pytest.raises(FcnetError, match=r"mapping\.yaml") as refusal:
-        read(tmp_path / "walk.npz", tmp_path / "mapping.yaml")
+        read(tmp_path / "walk.npz", mapping(tmp_path, entries))
     assert place in str(refusal.value)
 
 
-class Trap:
-    """Unpickling this makes a file."""
-
-    def __init__(self, place):
-        self.place = place
-
-    def __reduce__(self):
-        return (open, (str(self.place), "w"))
-
-
 def test_nothing_in_a_file_is_run(tmp_path, arrays):
-    trap, place = Trap(tmp_path / "sprung"), tmp_path / "sprung"
+    place = tmp_path / "sprung"
+
+    class Trap:
+        def __reduce__(self):
+            return (open, (str(place), "w"))
+
+    trap = Trap()
     np.savez(tmp_path / "trap.npz", **(arrays | {"dof_pos": np.array([trap], dtype=object)}))
     torch.save({"dof_pos": trap}, tmp_path / "trap.pt")
     (tmp_path / "legacy.pt").write_bytes(pickle.dumps({"dof_pos": trap}))
@@ -405,16 +372,11 @@ def test_nothing_in_a_file_is_run(tmp_path, arrays):
     assert not place.exists()
 
 
-def npy(shape, dtype="<f8", content=b""):
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(header, {"shape": shape, "fortran_order": False, "descr": dtype})
-    return header.getvalue() + content
-
-
 def test_files_that_ask_for_more_memory_than_allowed_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(array_files, "LARGEST", 1 << 20)
-    with zipfile.ZipFile(tmp_path / "claim.npz", "w") as archive:
-        archive.writestr("dof_pos.npy", npy((10**12, 12)))
+    monkeypatch.setattr(isaac, "LARGEST_ARRAYS", 1 << 20)
+    header = {"shape": (10**12, 12), "fortran_order": False, "descr": "<f8"}
+    with zipfile.ZipFile(tmp_path / "claim.npz", "w") as archive, archive.open("dof_pos.npy", "w") as member:
+        np.lib.format.write_array_header_1_0(member, header)
     with (
         zipfile.ZipFile(tmp_path / "bomb.npz", "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("dof_pos.npy", "w", force_zip64=True) as member,

@@ -21,8 +21,8 @@ from fcnet_core.names import ODOM
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity
 from fcnet_replay.datasets.from_bag import BagEpisodes, Labels
+from fcnet_replay.policy_replay import Steps
 from fcnet_replay.run import Run, newest
-from fcnet_replay.steps import Steps
 from quadruped_sim.leg_odometry import leg_odometry
 from quadruped_sim.physics.simulation import FALLEN_HEIGHT, FALLEN_UPRIGHT, BodyState
 from quadruped_sim.trot_expert import TrotExpert

@@ -17,7 +17,7 @@ from fcnet_core.arrays import Array
 from fcnet_core.errors import ReplayError
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import projected_gravity
-from fcnet_replay.isaac import recording as rollout
+from fcnet_replay import isaac as rollout
 from fcnet_replay.run import Run
 from quadruped_sim.physics.mjcf import stand_height
 

@@ -30,10 +30,9 @@ from fcnet_core.names import REPLAY, Mode
 from fcnet_core.observation import PolicyStep
 from fcnet_core.robot import Robot
 from fcnet_replay.metrics import AGREEMENT
-from fcnet_replay.policy_replay import PolicyReplay, replay_steps, walk_over_states
+from fcnet_replay.policy_replay import PolicyReplay, extract_steps, replay_steps, walk_over_states
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run, same
-from fcnet_replay.steps import extract_steps
 from fcnet_ros import topics
 from fcnet_ros.health import OK, PERIOD, HealthPublisher
 from fcnet_ros.parameters import declare_parameters, read_parameters

@@ -31,9 +31,6 @@ class Problem:
     kind: Kind
     sentence: str
 
-    def __str__(self) -> str:
-        return self.sentence
-
 
 def damage(path: Path, offset: int | None, what: str) -> Problem:
     """Return the problem of a file that is damaged at `offset` [bytes], or at an unknown place (None)."""

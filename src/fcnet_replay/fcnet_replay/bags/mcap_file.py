@@ -54,7 +54,7 @@ def read_mcap(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
     """
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
-            raise ReplayError(f"{damage(name, 0, 'it does not start as an mcap file does')}")
+            raise ReplayError(damage(name, 0, "it does not start as an mcap file does").sentence)
         yield from _Reader(file, name, wanted, contents).batches(path.stat().st_size)
 
 
@@ -125,7 +125,7 @@ class _Reader:
         self.unpacked += size
         if self.unpacked > LARGEST_FILE:
             raise ReplayError(f"its chunks hold more than {LARGEST_FILE} bytes; the rest is left out")
-        records = _unpacked(chunk)
+        records = _unpacked(chunk) if size else b""
         if len(records) != size or (chunk.uncompressed_crc and zlib.crc32(records) != chunk.uncompressed_crc):
             raise ReplayError("a chunk's checksum is wrong; its messages are left out")
         if (yield from self._records(records)) < size:
@@ -176,8 +176,8 @@ def _stream(content: bytes) -> ReadDataStream:
 def _unpacked(chunk: Chunk) -> bytes:
     """Return the records of a chunk. The function of the `mcap` package would fill the memory for a damaged size."""
     size = chunk.uncompressed_size
-    if not size:
-        return b""
+    if not chunk.compression:
+        return chunk.data
     try:
         if chunk.compression == "zstd":
             return unpacked_zstd(chunk.data, size)
@@ -185,9 +185,7 @@ def _unpacked(chunk: Chunk) -> bytes:
             return bytes(lz4.frame.LZ4FrameDecompressor().decompress(chunk.data, max_length=size))
     except (zstandard.ZstdError, RuntimeError, EOFError) as error:
         raise ReplayError("a chunk cannot be decompressed; its messages are left out") from error
-    if chunk.compression:
-        raise ReplayError(f"a chunk is compressed with {chunk.compression!r}, which is unknown; it is left out")
-    return chunk.data
+    raise ReplayError(f"a chunk is compressed with {chunk.compression!r}, which is unknown; it is left out")
 
 
 def unpacked_zstd(packed: bytes, most: int) -> bytes:

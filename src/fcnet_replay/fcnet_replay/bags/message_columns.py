@@ -149,7 +149,8 @@ class ColumnDecoder:
             if same.all():
                 yield Columns(rows, messages, layout)
                 return
-            yield Columns(rows[same], messages[same], layout)
+            if same.any():
+                yield Columns(rows[same], messages[same], layout)
             rows, messages = rows[~same], messages[~same]
 
 
@@ -212,11 +213,10 @@ class Layout:
             try:
                 _, members = self._types[detail]
             except KeyError:
-                raise ReplayError(
-                    f"the type {detail} is not known, since neither the bag nor ROS describes it; record with "
-                    "`ros2 bag record --storage mcap`, which writes types into the bag, or source a workspace that has "
-                    f"the package {detail.partition('/')[0]}, then try again"
-                ) from None
+                why = f"the type {detail} is not known, since neither the bag nor ROS describes it"
+                how = "record with `ros2 bag record --storage mcap`, which writes types into the bag, or source a"
+                package = f"workspace that has the package {detail.partition('/')[0]}, then try again"
+                raise ReplayError(f"{why}; {how} {package}") from None
             for member, kind in members:
                 self._walk(f"{name}.{member}" if name else member, kind)
         elif node is Nodetype.BASE:

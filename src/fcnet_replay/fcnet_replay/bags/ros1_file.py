@@ -40,7 +40,7 @@ def _messages(path: Path, name: Path, wanted: frozenset[str] | None, contents: C
         reader.open()
     except UNREADABLE as error:
         what = f"it is no finished ROS 1 bag ({error!s:.200}); `rosbag reindex` of ROS 1 completes one"
-        raise ReplayError(f"{damage(name, 0, what)}") from error
+        raise ReplayError(damage(name, 0, what).sentence) from error
     try:
         names = {c.id: contents.add_topic(c.topic, c.msgtype) for c in reader.connections}
         asked = [c for c in reader.connections if names[c.id] and (wanted is None or names[c.id] in wanted)]

@@ -74,14 +74,10 @@ class _Database:
 
     def __init__(self, path: Path, mode: str) -> None:
         self.idle = 0  # checks since the last row
-        self._connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)
-        self._connection.set_progress_handler(self._check, STEPS)
-        self.close = self._connection.close
-
-    def execute(self, query: str) -> sqlite3.Cursor:
-        """Run a query without trust in the schema. Raises sqlite3.Error, also for a file that is no database."""
-        self._connection.execute("PRAGMA trusted_schema = OFF")
-        return self._connection.execute(query)
+        connection = sqlite3.connect(f"{path.as_uri()}?{mode}", uri=True)
+        connection.set_progress_handler(self._check, STEPS)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        self.execute, self.close = connection.execute, connection.close
 
     def has_table(self, name: str) -> bool:
         """Return whether this is an ordinary table. A view or a virtual table could run endless queries."""

@@ -12,7 +12,7 @@ from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Shard
-from fcnet_replay.datasets.entries import episode_starts
+from fcnet_replay.datasets.summary import episode_starts
 
 
 def merge(folders: Sequence[Path], folder: Path) -> DatasetWriter:

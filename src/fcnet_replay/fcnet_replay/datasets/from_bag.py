@@ -23,10 +23,10 @@ from fcnet_core.observation import velocity_interface
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import tilt
 from fcnet_replay.bags.bag import Bag, open_bag
+from fcnet_replay.policy_replay import Steps, extract_steps
 from fcnet_replay.read_run import read_run
 from fcnet_replay.recording_notes import robot_of
 from fcnet_replay.run import Run
-from fcnet_replay.steps import Steps, extract_steps
 from fcnet_replay.topic_map import OWN, load_topic_map
 
 GAP = 2.5  # periods between two states; a longer gap ends an episode
@@ -34,8 +34,6 @@ OTHER_RATE = 0.2  # share by which the rate of steps may differ from the request
 LIMIT_SLACK = 1e-3  # [rad] beyond a limit; targets are sent as doubles and limits are exact
 OTHER_ROBOT = 0.1  # share of targets beyond the limits above which the bag is of another robot
 SHORTEST = 0.5  # [s] of an episode
-
-Log = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -89,11 +87,10 @@ def dataset_from_bags(
     bags: Sequence[Path],
     folder: Path,
     reading: BagReading,
-    log: Log,
     label: Callable[[BagEpisodes], Labels] | None = None,
     source: tuple[str, str] = ("bags", "the targets that were sent"),
 ) -> DatasetWriter:
-    """Write the new dataset `folder` with one sequence for each bag; one bag is in memory at a time.
+    """Write the new dataset `folder` with one sequence for each bag, and print what is used. One bag is in memory.
 
     label: default: the sent targets; source: of the data, and of their labels. Raises FcnetError if the bags do not
     belong together, are unusable, named twice, or hold no walking.
@@ -105,16 +102,15 @@ def dataset_from_bags(
             if found.robot.name != robot:
                 other = f"{found.path} is of the robot {found.robot.name} and {bags[0]} of {robot}"
                 raise FcnetError(f"{other}; make one dataset of each robot")
-            if found.fingerprint in [facts["fingerprint"] for facts in described]:
+            if any(found.fingerprint == facts["fingerprint"] for facts in described):
                 raise FcnetError(f"{found.path} holds the same recording as a bag named before it; name it once")
             data = data or DatasetWriter(partial, velocity_manifest(found.robot, reading.rate))
             everything = np.ones(len(found.steps), dtype=np.bool_)
             labels = label(found) if label else Labels(found.target, everything, found.first)
             found.left_out.update(labels.left_out)
             described.append(_provenance(found) | labels.facts)
-            for line in (*_account(found), labels.sentence):
-                if line:
-                    log(line)
+            for line in filter(None, (*_account(found), labels.sentence)):
+                print(line)
             if labels.known.any():
                 _add(data, found, labels)
         if data is None or not data.steps:
@@ -180,7 +176,7 @@ def _account(found: BagEpisodes) -> Iterator[str]:
         if count:
             yield f"  {counted(count, 'step')} left out: {reason}"
     for problem in found.run.problems:
-        yield f"  {problem}"
+        yield f"  {problem.sentence}"
 
 
 def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Counter[str]) -> tuple[Steps, Mask]:
@@ -205,10 +201,8 @@ def _sound_steps(run: Run, robot: Robot, rate: float, path: Path, left_out: Coun
     within[sound] = ((target >= robot.lower - LIMIT_SLACK) & (target <= robot.upper + LIMIT_SLACK)).all(axis=1)
     beyond = int((sound & ~within).sum())
     if beyond > OTHER_ROBOT * sound.sum():
-        raise FcnetError(
-            f"{beyond / sound.sum():.0%} of the targets in {path} lie beyond the joint limits of {robot.name}: "
-            "it is a bag of another robot; name the right one with --robot"
-        )
+        where = f"{path} lie beyond the joint limits of {robot.name}: it is a bag of another robot"
+        raise FcnetError(f"{beyond / sound.sum():.0%} of the targets in {where}; name the right one with --robot")
     measured, seen = run.joints.position[steps.joints[sound]], tilt(run.imu.orientation[steps.imu[sound]])
     margin, most = robot.safety.position_margin, robot.safety.max_tilt
     away = int(((measured < robot.lower - margin) | (measured > robot.upper + margin)).any(axis=1).sum())

@@ -18,11 +18,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fcnet_core.arrays import Array, Rows
+from fcnet_core.arrays import Rows
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import new_folder, write_whole
 from fcnet_core.learning.dataset import FIRST, Dataset, Manifest, Shard
-from fcnet_replay.datasets.entries import entry_names, episode_starts, interface_of
+from fcnet_replay.datasets.summary import entry_names, episode_starts, interface_of
 
 CHUNK = 1000  # files of a folder
 DATA = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
@@ -108,22 +108,19 @@ def _episode(columns: Columns, begin: int, end: int, place: Mapping[str, int], t
 def _statistics(values: npt.NDArray[Any]) -> dict[str, list[Any]]:
     """Return figures over the rows of (N, ...), in the shape of a row; (1,) for numbers (N,)."""
     entries = (values if values.ndim > 1 else values[:, None]).astype(np.float64)
-    return _figures(entries.min(0), entries.max(0), entries.mean(0), entries.std(0), len(values))
+    figures = {"min": entries.min(0), "max": entries.max(0), "mean": entries.mean(0), "std": entries.std(0)}
+    return {"count": [len(values)], **{name: figure.tolist() for name, figure in figures.items()}}
 
 
 def _joined(rows: Mapping[str, list[Any]], feature: str) -> dict[str, Any]:
     """Return the statistics of a feature over all episodes."""
-    low, high, mean, std, count = (
-        np.array(rows[f"stats/{feature}/{figure}"]) for figure in ("min", "max", "mean", "std", "count")
-    )
+    names = ("min", "max", "mean", "std", "count")
+    low, high, mean, std, count = (np.array(rows[f"stats/{feature}/{name}"]) for name in names)
     share = (count / count.sum()).reshape(-1, *(1,) * (mean.ndim - 1))
-    centre: Array = (share * mean).sum(0)
+    centre = (share * mean).sum(0)
     spread = np.sqrt((share * (std**2 + (mean - centre) ** 2)).sum(0))
-    return _figures(low.min(0), high.max(0), centre, spread, int(count.sum()))
-
-
-def _figures(low: Array, high: Array, mean: Array, std: Array, count: int) -> dict[str, list[Any]]:
-    return {"min": low.tolist(), "max": high.tolist(), "mean": mean.tolist(), "std": std.tolist(), "count": [count]}
+    figures = (low.min(0), high.max(0), centre, spread, count.sum(0))
+    return {name: figure.tolist() for name, figure in zip(names, figures, strict=True)}
 
 
 def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:
@@ -131,11 +128,8 @@ def _info(manifest: Manifest, steps: int, episodes: int) -> dict[str, Any]:
     features: dict[str, Any] = {}
     for name, spec in {**manifest.arrays, "first": FIRST}.items():  # a number a step has the shape (1,)
         names = list(entry_names(manifest, name, interface)) if len(spec.shape) == 1 else None
-        features[NAMES.get(name, f"fcnet.{name}")] = {
-            "dtype": spec.dtype,
-            "shape": list(spec.shape) or [1],
-            "names": names,
-        }
+        shape = list(spec.shape) or [1]
+        features[NAMES.get(name, f"fcnet.{name}")] = {"dtype": spec.dtype, "shape": shape, "names": names}
     features |= {name: {"dtype": dtype, "shape": [1], "names": None} for name, dtype in DERIVED.items()}
     return {
         "codebase_version": "v3.0",

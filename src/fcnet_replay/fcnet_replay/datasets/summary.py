@@ -1,29 +1,88 @@
-"""The contents of a dataset in figures and as text, and its drift from the data that a policy was trained on."""
+"""The contents of a dataset: the names of its entries, its figures, also as text, and its drift from the data that a
+policy was trained on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fcnet_core import counted
+from fcnet_core.arrays import Mask
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning.dataset import Dataset
+from fcnet_core.learning.dataset import Dataset, Manifest, Shard, velocity_manifest
 from fcnet_core.model_file import load_model
-from fcnet_core.observation import PolicyInterface
-from fcnet_core.observation.terms import Command
+from fcnet_core.observation import PolicyInterface, velocity_interface
+from fcnet_core.observation.interface import SETPOINT_TERMS
+from fcnet_core.observation.terms import Clock, Command, Constant, JointPosition, JointVelocity, LastAction, Term
 from fcnet_core.policies.normalisation import observation_scales
 from fcnet_core.robot import Robot, load_robot
-from fcnet_replay.datasets.entries import OBSERVATION, entry_names, episode_starts, interface_of, terms_of
 
+OBSERVATION = "observation"
 BINS = 12  # of a command's range
 AT_LIMIT = 1e-3  # [rad] a target this near to a limit is at it
 SHIFT = 0.5  # standard deviations of the policy's data; a mean farther away has drifted
 WIDER, NARROWER = 2.0, 0.5  # times the standard deviation of the policy's data
 BARS = " ▁▂▃▄▅▆▇█"
 MANY = 20  # drifted entries shown
+
+
+def interface_of(manifest: Manifest) -> PolicyInterface | None:
+    """Return the interface of a data set: velocity tracking if its arrays are those of it; None if it is unknown."""
+    try:
+        robot = load_robot(manifest.robot)
+    except FcnetError:
+        return None
+    own = velocity_manifest(robot, manifest.control_rate)
+    return velocity_interface(robot, manifest.control_rate) if own.arrays == manifest.arrays else None
+
+
+def terms_of(interface: PolicyInterface) -> Iterator[tuple[slice, Term]]:
+    """Yield the columns and the term of each block of the observation."""
+    start = 0
+    for _, term in interface.blocks(interface.inputs[OBSERVATION]):
+        yield slice(start, start := start + interface.size(term)), term
+
+
+def episode_starts(shard: Shard) -> Mask:
+    """Return the starts of episodes (S, T); every sequence starts one."""
+    first = shard.first.copy()
+    first[:, 0] = True
+    return first
+
+
+def entry_names(manifest: Manifest, name: str, interface: PolicyInterface | None) -> tuple[str, ...]:
+    """Return a name for each entry of an array: part.joint, part.setpoint, part.index, or the array's own name for a
+    number.
+    """
+    spec = manifest.arrays[name]
+    if not spec.shape:
+        return (name,)
+    if interface and name == OBSERVATION:
+        return tuple(entry for columns, term in terms_of(interface) for entry in _names(interface, term, columns))
+    if interface and name == "action":
+        return tuple(f"action.{joint}" for joint in interface.joints or range(interface.values))
+    parts = spec.parts or {name: prod(spec.shape)}
+    return tuple(f"{part}.{entry}" for part, size in parts.items() for entry in range(size))
+
+
+def _names(interface: PolicyInterface, term: Term, columns: slice) -> Iterator[str]:
+    size = interface.size(term)
+    entries: tuple[str | int, ...] = tuple("xyz") if size == term.SIZE == 3 else tuple(range(size))
+    if isinstance(term, (JointPosition, JointVelocity, LastAction)) and size == len(interface.joints):
+        entries = interface.joints
+    elif isinstance(term, Command):
+        entries = term.fields
+    elif isinstance(term, Clock) and term.form == "gait":
+        entries = ("phase_sine", "phase_cosine", "walk")
+    elif isinstance(term, Constant):
+        entries = tuple(f"constant_{index}" for index in range(columns.start, columns.stop))
+    part = "command" if isinstance(term, SETPOINT_TERMS) else term.part
+    yield from (f"{part}.{entry}" for entry in entries)
 
 
 def summarise(data: Dataset, against: Path | None = None) -> dict[str, Any]:
@@ -39,15 +98,11 @@ def summarise(data: Dataset, against: Path | None = None) -> dict[str, Any]:
     Raises FcnetError if `against` is of another robot, rate or observation.
     """
     manifest, interface = data.manifest, interface_of(data.manifest)
-    entries = {
-        entry: dict(zip(("mean", "std", "min", "max"), figures, strict=True))
-        for name, spread in data.statistics.items()
-        for entry, *figures in zip(
-            entry_names(manifest, name, interface),
-            *(values.ravel().tolist() for values in (spread.mean, spread.std, spread.lowest, spread.highest)),
-            strict=True,
-        )
-    }
+    entries: dict[str, dict[str, float]] = {}
+    for name, spread in data.statistics.items():
+        columns = {"mean": spread.mean, "std": spread.std, "min": spread.lowest, "max": spread.highest}
+        for index, entry in enumerate(entry_names(manifest, name, interface)):
+            entries[entry] = {figure: float(values.ravel()[index]) for figure, values in columns.items()}
     figures = {
         "robot": manifest.robot,
         "control_rate": manifest.control_rate,
@@ -102,10 +157,8 @@ def _drift(data: Dataset, against: Path) -> dict[str, Any]:
     mean, std = model.scales["observation_mean"], model.scales["observation_std"]
     own = observation_scales(data.statistics, manifest.arrays, manifest.arrays)
     if task != own_task or mean.shape != own["observation_mean"].shape:
-        raise FcnetError(
-            f"{against} is of {task[0]} at {task[1]:g} Hz, the data are of {own_task[0]} at {own_task[1]:g} Hz; "
-            "compare with a policy of the same robot, rate and observations"
-        )
+        tasks = f"of {task[0]} at {task[1]:g} Hz, the data are of {own_task[0]} at {own_task[1]:g} Hz"
+        raise FcnetError(f"{against} is {tasks}; compare with a policy of the same robot, rate and observations")
     shift, ratio = (own["observation_mean"] - mean) / std, own["observation_std"] / std
     moved = np.flatnonzero((np.abs(shift) > SHIFT) | (ratio > WIDER) | (ratio < NARROWER))
     names = entry_names(manifest, OBSERVATION, interface_of(manifest))
@@ -116,19 +169,17 @@ def _drift(data: Dataset, against: Path) -> dict[str, Any]:
 
 def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
     """Yield the figures of `summarise` as text."""
-    yield (
-        f"{summary['robot']}, {summary['control_rate']:g} Hz: {counted(summary['steps'], 'step')} "
-        f"({summary['seconds'] / 3600:.3g} h) in {counted(summary['episodes'], 'episode')}, "
-        f"{counted(summary['sequences'], 'sequence')}, {counted(summary['shards'], 'shard')}"
-    )
+    steps, *parts = (counted(summary[f"{noun}s"], noun) for noun in ("step", "episode", "sequence", "shard"))
+    hours = f"{summary['seconds'] / 3600:.3g} h"
+    yield f"{summary['robot']}, {summary['control_rate']:g} Hz: {steps} ({hours}) in {', '.join(parts)}"
     yield f"\n{'entry':<30}{'mean':>10}{'std':>10}{'min':>10}{'max':>10}"
-    parts: dict[str, list[dict[str, float]]] = {}
+    groups: dict[str, list[dict[str, float]]] = {}
     for name, entry in summary["entries"].items():
         part = name.partition(".")[0]
         joined = "joint" in part or "action" in part  # all joints are described together
         if "command.constant" not in name:
-            parts.setdefault(part if joined else name, []).append(entry)
-    for part, entries in parts.items():
+            groups.setdefault(part if joined else name, []).append(entry)
+    for part, entries in groups.items():
         mean, std, low, high = (np.array([entry[name] for entry in entries]) for name in ("mean", "std", "min", "max"))
         together = np.sqrt(max((std**2 + mean**2).mean() - mean.mean() ** 2, 0.0))
         yield f"{part:<30}{mean.mean():>10.3f}{together:>10.3f}{low.min():>10.3f}{high.max():>10.3f}"
@@ -136,11 +187,10 @@ def summary_lines(summary: Mapping[str, Any]) -> Iterator[str]:
         yield f"\ncommands, share of steps over each one's range (walking: {summary['walking']:.0%})"
         ranges = load_robot(summary["robot"]).commands
         for field, shares in summary["coverage"].items():
-            heights = np.ceil(np.array(shares) / max(shares) * (len(BARS) - 1)).astype(
-                int
-            )  # the smallest stays visible
+            heights = np.ceil(np.array(shares) / max(shares) * (len(BARS) - 1))  # the smallest stays visible
             idle = summary["entries"][f"command.{field}"]
-            bars = "always 0" if idle["min"] == idle["max"] == 0 else f"[{''.join(BARS[height] for height in heights)}]"
+            shown = "".join(BARS[int(height)] for height in heights)
+            bars = "always 0" if idle["min"] == idle["max"] == 0 else f"[{shown}]"
             yield f"{field:<12}{ranges[field].lowest:>7g} {bars:^14} {ranges[field].highest:<7g}"
         yield f"\ntargets at a joint limit: {summary['any_at_limit']:.2%} of the steps"
         for joint, share in sorted(summary["at_limit"].items(), key=lambda item: -item[1])[:3]:

@@ -16,7 +16,7 @@ from fcnet_core.learning.dataset import Manifest, Shard, open_shard, read_manife
 from fcnet_core.observation import PolicyInterface
 from fcnet_core.observation.terms import Clock, Constant, JointPosition, ProjectedGravity
 from fcnet_core.robot import Robot, load_robot
-from fcnet_replay.datasets.entries import OBSERVATION, entry_names, interface_of, terms_of
+from fcnet_replay.datasets.summary import OBSERVATION, entry_names, interface_of, terms_of
 
 CHUNK = 16_384  # steps in memory at a time
 LIMIT_SLACK = 1e-4  # [rad] targets are stored as float32

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from textwrap import indent
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from fcnet_core.names import Mode
+from fcnet_core.verbs import text_table
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import AGREEMENT, UNKNOWN
 
@@ -18,6 +20,9 @@ ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
 SEVERE = ("damaged", "unknown", "no_metadata", "clock", "clock_unknown")  # kinds of problems of a recording
 MOST_PROBLEMS = 8  # in the verdict
+POLICY_HEADS = "policy", "steps", "error RMS", "99 %", "largest [rad]", "jerk RMS [rad/s³]", "above 8 Hz", "file"
+TOPIC_HEADS = "topic", "messages", "rate [Hz]", "gaps", "late", "out of order"
+COUNTS = ("gaps", "late", "out_of_order")
 
 
 class ReportFinding(NamedTuple):
@@ -40,7 +45,7 @@ def findings(evaluation: ReplayEvaluation) -> list[ReportFinding]:
 def _bag(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
     problems = evaluation.run.problems
     for problem in problems[:MOST_PROBLEMS]:
-        yield (bad if problem.kind in SEVERE else note)(f"{problem}.", problem.kind)
+        yield (bad if problem.kind in SEVERE else note)(f"{problem.sentence}.", problem.kind)
     if more := len(problems[MOST_PROBLEMS:]):
         yield bad(f"{more} more problems of the bag are in its JSON report.", "more_problems")
 
@@ -138,18 +143,18 @@ def summary(evaluation: ReplayEvaluation) -> str:
     head = f"{figures['bag']}: {figures['duration_s']:.1f} s of {figures['robot']}"
     lines = [f"{head}; modes: {modes_text(figures['modes_s'])}"]
     lines += [f"  {LEVELS[finding.level]:<8}{finding.sentence}" for finding in findings(evaluation)]
-    if evaluation.replays:
-        lines.append("  policy   steps  error RMS     99 %  largest [rad]   jerk RMS [rad/s³]  above 8 Hz  file")
+    policies = []
     for replay in evaluation.replays:
         error, smooth = (figures["policies"][replay.label][part] for part in ("action_error_rad", "smoothness"))
-        sizes = "".join(_number(error[name], "9.2g") for name in ("rmse", "p99", "max"))
-        jerk, high = _number(smooth["jerk_rms_rad_s3"], "11.3g"), _number(smooth["high_frequency_share"], "9.1%")
-        lines.append(f"  {replay.label:<6}{len(replay.time):>8}  {sizes}        {jerk}         {high}  {replay.name}")
-    lines.append("  topic               messages   rate [Hz]   gaps   late   out of order")
-    for topic, part in figures["timing"]["topics"].items():
-        counts = "".join(_number(part.get(name), "7d") for name in ("gaps", "late", "out_of_order"))
-        lines.append(f"  {topic:<18}{part['messages']:>10}{_number(part.get('rate_hz'), '12.1f')}{counts}")
-    return "\n".join(lines)
+        sizes = numbers(error, ("rmse", "p99", "max"), ".2g")
+        shaking = [number(smooth["jerk_rms_rad_s3"]), number(smooth["high_frequency_share"], ".1%")]
+        policies.append([replay.label, str(len(replay.time)), *sizes, *shaking, replay.name])
+    topics = [
+        [topic, str(part["messages"]), number(part.get("rate_hz"), ".1f"), *numbers(part, COUNTS, ".0f")]
+        for topic, part in figures["timing"]["topics"].items()
+    ]
+    tables = [text_table(POLICY_HEADS, policies)] if policies else []
+    return "\n".join([*lines, *(indent(table, "  ") for table in [*tables, text_table(TOPIC_HEADS, topics)])])
 
 
 def modes_text(seconds: dict[str, float]) -> str:
@@ -157,6 +162,13 @@ def modes_text(seconds: dict[str, float]) -> str:
     return ", ".join(f"{mode} {lasted:.1f} s" for mode, lasted in seconds.items()) or "not recorded"
 
 
-def _number(value: float | None, form: str) -> str:
-    """Return a figure, or a dash of the same width if it is unknown."""
-    return "-".rjust(int(form.split(".")[0].rstrip("d"))) if value is None else format(value, form)
+def numbers(
+    figures: Mapping[str, float | None], names: Iterable[str], form: str = ".3g", scale: float = 1.0
+) -> list[str]:
+    """Return the figures of these names as cells of a table."""
+    return [number(figures.get(name), form, scale=scale) for name in names]
+
+
+def number(value: float | None, form: str = ".3g", unit: str = "", scale: float = 1.0) -> str:
+    """Return a figure with its unit, or a dash if it is unknown."""
+    return "–" if value is None or value != value else f"{value * scale:{form}}{unit}"

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from html import escape
+from typing import Any
 
 import numpy as np
 
-from fcnet_core.document import table, text
+from fcnet_core.arrays import Array
+from fcnet_core.document import scene, table, text
 from fcnet_core.document.plots import Bars, Line, Plot
+from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.names import Mode
 from fcnet_core.robot import LEGS
-from fcnet_core.rotation import roll_pitch_yaw, tilt
+from fcnet_core.rotation import matrix_from_xyzw, roll_pitch_yaw, tilt
 from fcnet_replay import metrics
-from fcnet_replay.report.playback import playback, rate
-from fcnet_replay.report.signals import GROUP, TIME, Signals, joint_title, number, numbers, spans_of
+from fcnet_replay.report.findings import number, numbers
+from fcnet_replay.report.signals import GROUP, HOLD, TIME, Signals, joint_title, spans_of
+from fcnet_replay.run import newest
 
 QUANTILES = {"p50": "median", "p95": "95 %", "p99": "99 %", "max": "largest"}
 VELOCITIES = {"forward": "m/s", "sideways": "m/s", "yaw rate": "rad/s"}  # in the trunk's frame
 Section = tuple[str, list[str]]  # heading and elements in HTML
+Series = tuple[Array, Array]  # times (N,) [s] and values (N,)
 JOINTS = "Joints: target, measured and torque"  # a heading
 MEASURED, COMMANDED = 0, 1  # colours
 # Steps to which lines are rounded, in their units.
@@ -26,14 +33,12 @@ LIMIT = "limit of the safety layer"
 NO_ODOM = "the run has no odom"
 NO_TORQUE = "the run has no torques"
 NO_IMU = "the run has no orientation or no angular velocity"
-MODE_COLOURS: dict[str, int] = {
-    Mode.STANDING_UP: 5,
-    Mode.STANDING: 4,
-    Mode.WALKING: 3,
-    Mode.LYING_DOWN: 5,
-    Mode.RECOVERING: 2,
-    Mode.FAULT: 2,
-}
+MODE_COLOURS: dict[str, int] = {Mode.STANDING: 4, Mode.WALKING: 3}
+MODE_COLOURS |= {Mode.STANDING_UP: 5, Mode.LYING_DOWN: 5, Mode.RECOVERING: 2, Mode.FAULT: 2}
+MOST_POSES = 15_000  # of a playback: 25 a second in 10 minutes
+FINEST = 0.02  # [s] between two poses, at least
+POINT, TURN = 0.0005, 0.0005  # steps [m] of points and of the entries of rotations
+LONGEST_INTERVAL = 0.1  # [s] between two states that counts as walking; longer ones are gaps in the recording
 LEAST = 1.0  # [s] of walking, below which a gait has no figures
 NO_LEGS = "Contacts are not known: the robot's file describes no legs."
 ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torques and IMU."
@@ -41,9 +46,9 @@ ESTIMATED = "Coloured: the foot is in contact, by an estimate from joints, torqu
 
 def motion_sections(signals: Signals) -> list[Section]:
     """Return the sections on playback, gait, path, velocity, height and attitude, joints, and power."""
-    scene = [playback(signals)] if signals.has_legs else []
+    shown = [_playback(signals)] if signals.has_legs else []
     return [
-        ("Playback" if scene else "Plots", [text(_about(signals)), *scene]),
+        ("Playback" if shown else "Plots", [text(_about(signals)), *shown]),
         ("Gait and contacts", list(_gait(signals))),
         ("Path", list(_path(signals))),
         ("Velocity, commanded and measured", list(_velocity(signals))),
@@ -65,8 +70,47 @@ def _about(signals: Signals) -> str:
         return f"{zoom}. {points} There is no playback: the robot's file describes no legs."
     known = len(signals.run.odometry.known("position").stamp)
     place = "" if known else f" The robot walks on the spot, because {NO_ODOM}."
-    poses = f"The playback has {rate(signals):.0f} poses a second."
-    return f"{zoom}; a click takes the robot to that time. {points} {poses}{place}"
+    return f"{zoom}; a click takes the robot to that time. {points}{place}"
+
+
+def _playback(signals: Signals) -> str:
+    """Return the HTML of the scene with its controls, which also move the time mark of the group's plots.
+
+    Poses: place (P, 3) [m] and turn (P, 9) of the trunk, legs and ghost (P, 4, 3, 3) [m] without hips. Without odom the
+    robot walks on the spot, with its height from the legs and its attitude from the IMU.
+    """
+    robot, legs = signals.robot, LegKinematics(signals.robot)
+    period = max(signals.seconds / MOST_POSES, FINEST)
+    time = np.arange(0.0, signals.seconds, period)
+    row = np.maximum(newest(signals.joint_time, time), 0)
+    place = np.column_stack([np.zeros((len(row), 2)), signals.height[row]])
+    turn = signals.rotation[row]
+    odometry = signals.run.odometry.known("position", "orientation")
+    if len(odometry.stamp):
+        stamp = signals.at(odometry.stamp)
+        known = (found := newest(stamp, time)) >= 0
+        fresh = known & (time - stamp[found] <= 5 * HOLD)
+        place = np.where(fresh[:, None], odometry.position[found], np.nan)
+        turn = np.where(fresh[:, None, None], matrix_from_xyzw(odometry.orientation[found]), turn)
+    ghost = legs.points(signals.target[row][:, robot.leg_rows])[:, :, 1:]
+    parts = [place, turn, signals.points[row][:, :, 1:], *([ghost] if np.isfinite(ghost).any() else [])]
+    columns = np.concatenate([part.reshape(len(time), -1) for part in parts], axis=1)
+    steps = [POINT] * 3 + [TURN] * 9 + [POINT] * (columns.shape[1] - 12)
+    facts: dict[str, Any] = {
+        "scene": scene.scene_facts(robot),
+        "group": GROUP,
+        "period": period,
+        "hips": legs.hips.tolist(),
+        "columns": [signals.plots.arrays.add(column, step) for column, step in zip(columns.T, steps, strict=True)],
+    }
+    name = f"{robot.name}, {signals.seconds:.1f} s"
+    return (
+        f'<div class="playback" data-playback="{escape(json.dumps(facts))}">'
+        f'<div class="view"><canvas role="img" aria-label="the walk of {escape(name)}"></canvas>'
+        '<p class="legend"><i class="commanded"></i>joint targets <span>drag to turn, wheel to zoom</span></p>'
+        '<div class="cameras" role="group" aria-label="camera"></div></div>'
+        f'<div class="bar" role="group" aria-label="playback of {escape(name)}"></div></div>'
+    )
 
 
 def _gait(signals: Signals) -> Iterator[str]:
@@ -75,8 +119,8 @@ def _gait(signals: Signals) -> Iterator[str]:
     bars = [Bars(name.replace("_", " "), spans, MODE_COLOURS.get(name, 0)) for name, spans in modes.items()]
     rows = ["mode"] if modes else []
     known = signals.has_legs and signals.contact_known.any()
-    time, walking = signals.joint_time[signals.order], signals.walking[signals.order] & signals.contact_known
-    dt = signals.walking_time * signals.contact_known
+    time, walking = signals.joint_time, signals.walking & signals.contact_known
+    dt = np.clip(np.diff(time, append=time[-1]), 0.0, LONGEST_INTERVAL) * walking
     seconds, cells = float(dt.sum()), []
     for leg, name in enumerate(LEGS if known else ()):
         contact = signals.contact[:, leg]
@@ -125,10 +169,14 @@ def _velocity(signals: Signals) -> Iterator[str]:
         yield table(["tracking error", "RMS", "mean"], rows)
     time = signals.at(stamp)
     for column, (name, unit) in enumerate(VELOCITIES.items()):
-        lines = [signals.line("commanded", time, commanded[:, column], COMMANDED, SPEED)]
-        if measured is not None:
-            lines.insert(0, signals.line("measured", time, measured[:, column], MEASURED, SPEED))
-        yield signals.plot(name.capitalize(), unit, lines)
+        shown = None if measured is None else (time, measured[:, column])
+        yield _compared(signals, name.capitalize(), unit, SPEED, shown, (time, commanded[:, column]))
+
+
+def _compared(signals: Signals, title: str, unit: str, step: float, measured: Series | None, commanded: Series) -> str:
+    """Return the plot of what was measured and commanded, rounded to `step`."""
+    lines = [signals.line("measured", *measured, MEASURED, step)] if measured else []
+    return signals.plot(title, unit, [*lines, signals.line("commanded", *commanded, COMMANDED, step)])
 
 
 def _body(signals: Signals) -> Iterator[str]:
@@ -141,23 +189,18 @@ def _body(signals: Signals) -> Iterator[str]:
         walking = signals.walking
         commanded_time = signals.joint_time[walking]
         commanded = run.setpoints.at(run.joints.received[walking])[:, 3:6]
-    rows, pairs = [["tilt [°]", *numbers(metrics.quantiles(leaning), QUANTILES, ".1f")]], []
-    if signals.has_legs:
-        rows.append(["height [m]", *numbers(metrics.quantiles(signals.height), QUANTILES, ".3f")])
-        height = robot.nominal_height + commanded[:, 0]
-        pairs.append(("Height", "m", METRE, signals.joint_time, signals.height, height))
+    rows = [["tilt [°]", *numbers(metrics.quantiles(leaning), QUANTILES, ".1f")]]
     if not np.isfinite(leaning).any():
         yield text("Tilt, roll and pitch are not known: the run has no orientation.")
+    if signals.has_legs:
+        rows.append(["height [m]", *numbers(metrics.quantiles(signals.height), QUANTILES, ".3f")])
     yield table(["", *QUANTILES.values()], rows)
+    if signals.has_legs:
+        measured, wanted = (signals.joint_time, signals.height), robot.nominal_height + commanded[:, 0]
+        yield _compared(signals, "Height", "m", METRE, measured, (commanded_time, wanted))
     for column, name in enumerate(("Roll", "Pitch")):
-        measured, wanted = np.degrees(attitude[:, column]), np.degrees(commanded[:, 1 + column])
-        pairs.append((name, "°", DEGREE, imu_time, measured, wanted))
-    for name, unit, step, time, measured, wanted in pairs:
-        lines = [
-            signals.line("measured", time, measured, MEASURED, step),
-            signals.line("commanded", commanded_time, wanted, COMMANDED, step),
-        ]
-        yield signals.plot(name, unit, lines)
+        measured, wanted = (imu_time, np.degrees(attitude[:, column])), np.degrees(commanded[:, 1 + column])
+        yield _compared(signals, name, "°", DEGREE, measured, (commanded_time, wanted))
     lines = [signals.line("tilt", imu_time, leaning, MEASURED, DEGREE)]
     limit = (LIMIT, float(np.degrees(robot.safety.max_tilt)))
     yield signals.plot("Tilt", "°", lines, limits=[limit], zero=True)
@@ -174,12 +217,10 @@ def _joints(signals: Signals) -> Iterator[str]:
     if signals.has_torque:
         heads += ["torque, RMS [Nm]", "99 %", "largest", "limit", "time at limit"]
         for cells, values, limit in zip(rows, torque.T, robot.torque_limit.tolist(), strict=True):
-            cells += [
-                number(metrics.root_mean_square(values), ".1f"),
-                *numbers(metrics.quantiles(values), ("p99", "max"), ".1f"),
-            ]
+            largest = numbers(metrics.quantiles(values), ("p99", "max"), ".1f")
             at_limit = float((values[np.isfinite(values)] >= metrics.FULL * limit).mean())
-            cells += [number(limit, ".1f"), number(at_limit, ".1f", " %", 100.0)]
+            cells += [number(metrics.root_mean_square(values), ".1f"), *largest, number(limit, ".1f")]
+            cells.append(number(at_limit, ".1f", " %", 100.0))
     else:
         yield text(f"Torque is not known: {NO_TORQUE}.")
     yield table(heads, rows)

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import numpy as np
 
-from fcnet_core.document import Page, table, text
-from fcnet_core.document.plots import Line
+from fcnet_core.document import Page, scene, table, text
+from fcnet_core.document.plots import Line, Plots
 from fcnet_core.names import JOINT_STATES
 from fcnet_replay.evaluation import ReplayEvaluation
 from fcnet_replay.metrics import HIGH_FREQUENCY
-from fcnet_replay.report.findings import LEVELS, findings, modes_text
+from fcnet_replay.report.findings import COUNTS, LEVELS, findings, modes_text, number, numbers
 from fcnet_replay.report.motion import JOINTS, QUANTILES, RADIAN, Section, motion_sections
-from fcnet_replay.report.playback import add_scripts
-from fcnet_replay.report.signals import Signals, number, numbers
+from fcnet_replay.report.signals import Signals
 
 SPREAD = {"rmse": "RMS", **QUANTILES}
 MILLISECOND = 0.005  # [ms] to which latencies are rounded
+SCRIPT, STYLE = (Path(__file__).with_name(f"report.{kind}") for kind in ("js", "css"))
 UNNOTED = "not noted in the bag"
 DIFFERENCE = """At every step each policy saw what the controller saw, was given the target that was really sent before,
 and remembered what came before. Of the recorded policy the error stays below 1e-5 rad; of another one it says how
@@ -49,14 +49,16 @@ def page(evaluation: ReplayEvaluation) -> str:
     if any(not policy["action_error_rad"]["agrees"] for policy in figures["policies"].values()):
         sections.append(("Policy difference", list(_difference(evaluation, signals))))
     sections.append(("Recording", list(_recording(evaluation))))
-    add_sections(made, sections)
+    add_sections(made, sections, signals.plots)
     made.body.append("<footer>Made by fcnet replay.</footer>")
-    add_scripts(made, signals.plots)
     return made.html()
 
 
-def add_sections(made: Page, sections: Sequence[Section]) -> None:
-    """Append headings and their elements to the body of the page."""
+def add_sections(made: Page, sections: Sequence[Section], plots: Plots) -> None:
+    """Append headings and their elements to the body of the page, with the scripts of plots and playback."""
+    plots.add_to(made, SCRIPT.read_text(encoding="utf-8"))
+    made.style += [path.read_text(encoding="utf-8") for path in (scene.STYLE, STYLE)]
+    made.modules |= {path.name: path.read_text(encoding="utf-8") for path in scene.SCRIPTS}
     made.body.append("<noscript><p>Plots and playback need JavaScript; the figures in tables do not.</p></noscript>")
     for heading, elements in sections:
         made.body += [text(heading, "h2"), *elements]
@@ -64,17 +66,11 @@ def add_sections(made: Page, sections: Sequence[Section]) -> None:
 
 def _timing(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
     run, figures = evaluation.run, evaluation.figures["timing"]
-    rows = [
-        [
-            topic,
-            str(timing["messages"]),
-            number(timing.get("rate_hz"), ".1f"),
-            *numbers(timing, ("gaps", "late", "out_of_order"), ".0f"),
-            number(timing.get("largest_gap_s"), ".1f", scale=1e3),
-            *numbers(timing.get("delay_s", {}), ("p50", "p99"), ".2f", scale=1e3),
-        ]
-        for topic, timing in figures["topics"].items()
-    ]
+    rows = []
+    for topic, timing in figures["topics"].items():
+        rate, longest = number(timing.get("rate_hz"), ".1f"), number(timing.get("largest_gap_s"), ".1f", scale=1e3)
+        delays = numbers(timing.get("delay_s", {}), ("p50", "p99"), ".2f", scale=1e3)
+        rows.append([topic, str(timing["messages"]), rate, *numbers(timing, COUNTS, ".0f"), longest, *delays])
     heads = ["topic", "messages", "rate [Hz]", "gaps", "late", "out of order", "longest interval [ms]"]
     quantiles = numbers(figures["state_to_target_s"], QUANTILES, ".2f", scale=1e3)
     yield text("Gaps and latency beyond one control cycle disturb a walk.")
@@ -87,7 +83,7 @@ def _timing(evaluation: ReplayEvaluation, signals: Signals) -> Iterator[str]:
         yield signals.plot("Latency", "ms", lines, zero=True)
     else:
         yield text("Latency is not known: the bag has no policy_step.")
-    stamp = np.sort(run.joints.stamp)
+    stamp = run.joints.stamp
     lines = [signals.line(JOINT_STATES.name, signals.at(stamp[1:]), 1e3 * np.diff(stamp), 0, MILLISECOND)]
     yield signals.plot("Interval between joint states", "ms", lines, zero=True)
 

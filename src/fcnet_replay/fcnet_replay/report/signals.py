@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from fcnet_core.arrays import Array, Mask, Rows
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.document.plots import Grid, Line, Plot, Plots
 from fcnet_core.legs.kinematics import LegKinematics, standing_height
 from fcnet_core.names import Mode
@@ -23,7 +23,6 @@ GROUP = "time"  # of plots over time, and of the playback
 MOST_POINTS = 15_000  # of a line: in 10 minutes, the smallest and largest value of every 80 ms
 FINEST = 0.004  # [s] between points, at least
 HOLD = 0.1  # [s] for which the last sample is shown without a newer one; then the line breaks
-LONGEST_INTERVAL = 0.1  # [s] between two states that counts as walking; longer ones are gaps in the recording
 SHORTEST = 0.04  # [s] of a contact or a swing; shorter ones are noise of the estimate
 
 
@@ -83,12 +82,10 @@ class Signals:
         points[filled, 0] = np.where(rising, low, high)
         points[filled, 1] = np.where(rising, high, low)
         # Hold the newest filled bin over the empty ones after it.
-        newest_filled = np.full(bins, -1)
-        newest_filled[filled] = filled
-        newest_filled = np.maximum.accumulate(newest_filled)
-        age = np.arange(bins) - newest_filled
-        held = np.flatnonzero((newest_filled >= 0) & (age > 0) & (age * width <= max(HOLD, width)))
-        points[held] = points[newest_filled[held], 1:]
+        source = filled[np.maximum(newest(filled.astype(float), np.arange(bins, dtype=float)), 0)]
+        age = np.arange(bins) - source
+        held = np.flatnonzero((age > 0) & (age * width <= max(HOLD, width)))
+        points[held] = points[source[held], 1:]
         return points.reshape(2 * bins, -1)
 
     @cached_property
@@ -138,34 +135,22 @@ class Signals:
         return np.array([*(name == Mode.WALKING for name in mode.modes), False])[row]
 
     @cached_property
-    def order(self) -> Rows:
-        """The rows (N,) of the joint states in the order of their stamps."""
-        return np.argsort(self.joint_time, kind="stable")
-
-    @cached_property
-    def walking_time(self) -> Array:
-        """Seconds (N,) of walking from each joint state to the next, in the order of their stamps."""
-        time = self.joint_time[self.order]
-        lasted: Array = np.clip(np.diff(time, append=time[-1]), 0.0, LONGEST_INTERVAL) * self.walking[self.order]
-        return lasted
-
-    @cached_property
     def contact(self) -> Mask:
-        """Estimated contacts of the feet (N, 4) in the order of the states' stamps."""
-        joints, rate = self.run.joints, self.run.imu.angular_velocity[self.imu_row]
-        angles, speeds, torques = (
-            values[:, self.robot.leg_rows] for values in (joints.position, joints.velocity, joints.effort)
-        )
-        raw = LegKinematics(self.robot).contacts(angles, speeds, torques, rate, self.rotation[:, 2])
-        time, raw = self.joint_time[self.order], raw[self.order]
-        return np.column_stack([_without_short(time, raw[:, leg]) for leg in range(len(LEGS))])
+        """Estimated contacts of the feet (N, 4)."""
+        *joints, rate, down = self._contact_inputs
+        legs = (values[:, self.robot.leg_rows] for values in joints)
+        raw = LegKinematics(self.robot).contacts(*legs, rate, down)
+        return np.column_stack([_without_short(self.joint_time, raw[:, leg]) for leg in range(len(LEGS))])
 
     @cached_property
     def contact_known(self) -> Mask:
-        """States (N,), in the order of their stamps, with all that contacts are estimated from."""
+        """States (N,) with all that contacts are estimated from."""
+        return np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in self._contact_inputs])
+
+    @property
+    def _contact_inputs(self) -> tuple[Array, ...]:
         joints, rate = self.run.joints, self.run.imu.angular_velocity[self.imu_row]
-        parts = (joints.position, joints.velocity, joints.effort, rate, self.rotation[:, 2])
-        return np.logical_and.reduce([np.isfinite(values).all(axis=1) for values in parts])[self.order]
+        return joints.position, joints.velocity, joints.effort, rate, self.rotation[:, 2]
 
     @cached_property
     def target(self) -> Array:
@@ -216,15 +201,3 @@ def _without_short(time: Array, holds: Mask) -> Mask:
 def joint_title(name: str) -> str:
     """Return a joint's name for people."""
     return name.removesuffix("_joint").replace("_", " ")
-
-
-def numbers(
-    figures: Mapping[str, float | None], names: Iterable[str], form: str = ".3g", scale: float = 1.0
-) -> list[str]:
-    """Return the figures of these names as cells of a table."""
-    return [number(figures.get(name), form, scale=scale) for name in names]
-
-
-def number(value: float | None, form: str = ".3g", unit: str = "", scale: float = 1.0) -> str:
-    """Return a figure with its unit, or a dash if it is unknown."""
-    return "–" if value is None or value != value else f"{value * scale:{form}}{unit}"

@@ -33,6 +33,7 @@ examples:
   fcnet dataset split data/all --validation 0.1 --seed 0 -o data/parts
   fcnet dataset export data/all -o lerobot/all
 """
+Action = Callable[[argparse.Namespace], int]
 MOST_FAULTS = 50  # printed for one folder
 
 
@@ -40,35 +41,31 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    def action(
-        name: str, summary: str, do: Callable[[argparse.Namespace], int], count: str | None = "+", data: str = ""
-    ) -> argparse.ArgumentParser:
+    def action(name: str, do: Action, summary: str, data: str = "") -> argparse.ArgumentParser:
         added = actions.add_parser(name, help=summary, description=f"{summary[0].upper()}{summary[1:]}.")
         added.set_defaults(action=do)
         if data:
+            count = None if data == "dataset" else "+"
             added.add_argument("data", type=Path, nargs=count, metavar="DIR", help=data)
         return added
 
-    from_bag = action("from-bag", "make a dataset of the walking sections of bags", _from_bag)
+    from_bag = action("from-bag", _from_bag, "make a dataset of the walking sections of bags")
     add_bag_arguments(from_bag)
     fault = "leave out the last S seconds before a fault (default: 1.0); `fcnet relabel` keeps and labels them"
     from_bag.add_argument("--before-fault", type=option(NotNegative), default=1.0, metavar="S", help=fault)
-    merge = action("merge", "merge several datasets into one", _merge, data="datasets of one robot and one rate")
-    _add_out(merge)
+    _add_out(action("merge", _merge, "merge several datasets into one", "datasets of one robot and one rate"))
     summary = "split a dataset into training and validation, by whole episodes drawn at random"
-    split = action("split", summary, _split, None, "dataset")
+    split = action("split", _split, summary, "dataset")
     _add_out(split)
     shares = "share of validation steps (default: 0.1)"
     split.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help=shares)
     split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of the split (default: 0)")
     summary = "print sizes, statistics of every field, the coverage of the commands, and how many targets are at limits"
-    stats = action("stats", summary, _stats, data="datasets, described together")
+    stats = action("stats", _stats, summary, "datasets, described together")
     stats.add_argument("--against", type=Path, metavar="MODEL", help="model file to show drift from")
     add_json(stats, "all figures")
-    summary = "check datasets for faults; exit 1 if there are any"
-    action("validate", summary, _validate, data="datasets")
-    export = action("export", "write a dataset as LeRobotDataset v3.0", _export, None, "dataset")
-    _add_out(export)
+    action("validate", _validate, "check datasets for faults; exit 1 if there are any", "datasets")
+    _add_out(action("export", _export, "write a dataset as LeRobotDataset v3.0", "dataset"))
 
 
 def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,8 +78,7 @@ def add_bag_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the action; return its exit status."""
-    action: Callable[[argparse.Namespace], int] = args.action
-    return action(args)
+    return int(args.action(args))
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +89,7 @@ def _from_bag(args: argparse.Namespace) -> int:
     from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
 
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, args.before_fault)
-    return _wrote(args.out, dataset_from_bags(args.bags, args.out, reading, print))
+    return _wrote(args.out, dataset_from_bags(args.bags, args.out, reading))
 
 
 def _merge(args: argparse.Namespace) -> int:

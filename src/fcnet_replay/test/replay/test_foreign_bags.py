@@ -1,21 +1,31 @@
-"""Foreign bags: a topic map gives topics, types, joint names and orders; ROS 1 bags hold the same run."""
+"""Bags of others: a topic map gives topics, types, joint names and orders; ROS 1; other robots and rates."""
 
 import bz2
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from damage import read_damaged
+from made_bag import MadeBag, stood_before
+from msgspec import structs
+from page_reader import PageReader
 from rosbags.convert.converter import convert
 from rosbags.rosbag1 import Reader
 from rosbags.rosbag2 import CompressionMode, StoragePlugin, Writer
 from rosbags.typesys import Stores, get_types_from_msg, get_typestore
 
 from fcnet_core.errors import FcnetError, ReplayError
+from fcnet_core.learning.dataset import Dataset
+from fcnet_core.model_file import save_model
 from fcnet_core.robot import load_robot
 from fcnet_replay.bags.bag import open_bag
+from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
 from fcnet_replay.evaluation import evaluate_bag
+from fcnet_replay.policy_replay import extract_steps
 from fcnet_replay.read_run import read_run
+from fcnet_replay.report.page import page
+from fcnet_replay.run import NO_STEPS
 from fcnet_replay.topic_map import load_topic_map
 
 JOINTS = load_robot("aliengo").joint_names
@@ -96,11 +106,6 @@ def test_a_go2_bag_is_evaluated_with_steps_inferred_at_the_policys_rate(go2) -> 
     assert evaluation.figures["motion"]["tilt_rad"]["max"] == pytest.approx(TILT, abs=1e-5)
 
 
-def test_without_the_map_the_sentence_says_what_the_bag_has(go2) -> None:
-    with pytest.raises(ReplayError, match=r"it has /lowcmd, /lowstate.*topic map"):
-        evaluate_bag(go2, robot_name="aliengo")
-
-
 def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -> None:
     shuffled = list(reversed(JOINTS))
     swapped = "\n".join(f"    {ours}: {theirs}" for ours, theirs in zip(JOINTS, shuffled, strict=True))
@@ -110,13 +115,6 @@ def test_joints_of_other_names_and_orders_are_put_in_ours(write_bag, tmp_path) -
     theirs = read_run(open_bag(bag), topic_map=load_topic_map(tmp_path / "map.yaml"), joint_names=JOINTS)
     np.testing.assert_array_equal(theirs.joints.position, ours.joints.position[:, ::-1])
     np.testing.assert_array_equal(theirs.imu.orientation, ours.imu.orientation)
-
-
-def test_a_namespace_is_put_before_every_topic(write_bag) -> None:
-    bag = write_bag(seconds=0.6, namespace="/dog")
-    assert len(read_run(open_bag(bag), "dog").joints.stamp) == 150
-    with pytest.raises(ReplayError, match=r"/dog/joint_states.*namespace"):
-        read_run(open_bag(bag))
 
 
 def test_a_field_that_the_messages_lack_is_named(write_bag, tmp_path) -> None:
@@ -185,27 +183,84 @@ def test_an_unfinished_ros1_bag_is_refused(ros1, tmp_path) -> None:
         read_run(open_bag(tmp_path / "cut.bag"))
 
 
-def test_messages_before_a_damaged_chunk_of_a_ros1_bag_are_read(write_bag, tmp_path) -> None:
-    path = as_ros1(write_bag(seconds=4.0, compression=CompressionMode.STORAGE), tmp_path / "walk.bag", "lz4")
+@pytest.mark.parametrize("damage", [b"\xff" * 40, bz2.compress(b"\0" * 2**27)], ids=["damaged", "a bomb of 128 MiB"])
+def test_messages_before_a_damaged_chunk_of_a_ros1_bag_are_read(write_bag, tmp_path, damage) -> None:
+    path = as_ros1(write_bag(seconds=4.0, compression=CompressionMode.STORAGE), tmp_path / "walk.bag", "bz2")
     with Reader(path) as reader:
-        chunks, count = list(reader.chunks.values()), reader.message_count
-    content = bytearray(path.read_bytes())
-    content[chunks[-1].datapos + 20 : chunks[-1].datapos + 60] = b"\xff" * 40
+        chunk, count = list(reader.chunks.values())[-1], reader.message_count
+    content, end = bytearray(path.read_bytes()), chunk.datapos + chunk.datasize
+    content[chunk.datapos : end] = damage.ljust(chunk.datasize, b"\0")[: chunk.datasize]
     path.write_bytes(content)
     bag = open_bag(path)
     assert 0 < sum(len(batch.size) for batch in bag.batches()) < count
     assert [problem.kind for problem in bag.contents.problems] == ["damaged"]
 
 
-def test_a_bomb_in_a_ros1_bag_does_not_fill_the_memory(ros2, tmp_path) -> None:
-    """A compressed chunk is replaced by one of the same length that unpacks to 128 MiB of zeros."""
-    path = as_ros1(ros2, tmp_path / "walk.bag", "bz2")
-    with Reader(path) as reader:
-        chunk = next(iter(reader.chunks.values()))
-    bomb = bz2.compress(b"\0" * 2**27)
-    content = bytearray(path.read_bytes())
-    content[chunk.datapos : chunk.datapos + chunk.datasize] = bomb.ljust(chunk.datasize, b"\0")[: chunk.datasize]
-    path.write_bytes(content)
-    bag = open_bag(path)
-    assert list(bag.batches()) == []
-    assert [problem.kind for problem in bag.contents.problems] == ["damaged"]
+# Robots of other joints than a quadruped of 12, and policies of other rates than 50 Hz.
+
+ROBOTS = Path(__file__).parents[3] / "fcnet_core" / "test" / "shared" / "robots"
+ERROR = 0.01  # [rad]
+
+
+@pytest.fixture(params=["biped", "tailed"])
+def other(request):
+    """A robot of 8 joints without legs of a quadruped, and one of 13 with them."""
+    return load_robot(ROBOTS / f"{request.param}.yaml")
+
+
+@pytest.fixture
+def bag(other, tmp_path):
+    """Its bag: targets name the joints in the reverse order."""
+    return MadeBag(None, other, seconds=2.0, rate=100.0, error=ERROR, edit=stood_before).write(tmp_path / "walk")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_run_has_the_joints_of_the_robot_or_else_those_of_its_joint_states(other, bag, known) -> None:
+    run = read_run(open_bag(bag), joint_names=other.joint_names if known else ())
+    assert run.joint_names == other.joint_names
+    assert run.joints.position.shape == (200, len(other.joints))
+    np.testing.assert_allclose(run.targets.position, np.tile(other.stand_pose + ERROR, (99, 1)))
+    with pytest.raises(ReplayError, match="has the joints"):
+        run.check_robot(load_robot("aliengo"))
+
+
+def test_joints_that_the_messages_lack_are_named(bag) -> None:
+    with pytest.raises(ReplayError, match="200 messages of /joint_states left out: they lack a_wheel"):
+        read_run(open_bag(bag), joint_names=("a_wheel",))
+
+
+def test_its_report_has_legs_and_contacts_if_the_robot_has_legs(other, bag) -> None:
+    evaluation = evaluate_bag(bag, robot_name=str(ROBOTS / f"{other.name}.yaml"))
+    motion = evaluation.figures["motion"]
+    assert list(motion["torque_of_limit"]) == list(other.joint_names)
+    assert motion["joint_tracking_error_rad"] == pytest.approx(np.hypot(ERROR, 0.1 / np.sqrt(2)), rel=0.02)
+    words = PageReader(page(evaluation)).words
+    assert {"Gait and contacts", "Height and attitude", "power [W]"} <= set(words)
+    assert ("Playback" in words) == ("duty" in words) == ("height [m]" in words) == bool(other.legs)
+    assert {name.removesuffix("_joint").replace("_", " ") for name in other.joint_names} <= set(words)
+
+
+@pytest.mark.parametrize("rate", [30.0, 100.0])
+def test_a_policy_of_another_rate_is_replayed_and_its_steps_are_inferred(model, robot, tmp_path, rate) -> None:
+    interface = structs.replace(model.card.interface, rate=rate)
+    other = replace(model, card=structs.replace(model.card, interface=interface))
+    save_model(other, tmp_path / "other.safetensors")
+    bag = MadeBag(other, robot, edit=lambda messages: stood_before(messages, 1 / rate)).write(tmp_path / "walk")
+    error = evaluate_bag(bag, [tmp_path / "other.safetensors"], "aliengo").figures["policies"]["A"]["action_error_rad"]
+    assert error["agrees"] and error["steps"] == 4 * rate - 1
+    run = read_run(open_bag(bag), joint_names=robot.joint_names)
+    inferred = extract_steps(replace(run, steps=NO_STEPS), other.command_shaper())
+    assert len(inferred) == len(run.steps.cold) and inferred.phase_known.all()
+    written = dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo", rate=rate))
+    assert written.steps == len(inferred)
+
+
+def test_its_walk_becomes_a_data_set_of_its_own_size(other, bag, tmp_path) -> None:
+    joints = len(other.joints)
+    dataset_from_bags([bag], tmp_path / "data", BagReading(robot=str(ROBOTS / f"{other.name}.yaml")))
+    data = Dataset(tmp_path / "data")
+    assert (data.manifest.robot, data.manifest.joint_names) == (other.name, other.joint_names)
+    (shard,) = data.shards
+    assert shard.observation.shape == (1, data.steps, 4 * joints + 22)
+    assert shard.action.shape == (1, data.steps, joints)
+    assert data.steps > 80

@@ -1,31 +1,23 @@
-"""The figures of bags with faults of known size are that size."""
+"""The figures of bags with faults of known size are that size; what a recording does not measure is unknown."""
 
+import json
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_bag import codes, without
+from made_bag import IMU, JOINTS, MODE, ODOM, STEPS, TARGETS, codes, stood_before, without
 
-from fcnet_core.errors import ReplayError
+from fcnet_core.cli import main
+from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import save_model
-from fcnet_core.names import Mode
-from fcnet_replay.evaluation import evaluate_bag
-from fcnet_replay.metrics import body_motion, mode_times, smoothness, spectrum, timing, tracking_error
+from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
+from fcnet_replay.evaluation import broken_thresholds
+from fcnet_replay.metrics import mode_times, smoothness, spectrum, timing
 from fcnet_replay.policy_replay import cold_and_comparable
 from fcnet_replay.report.findings import findings
+from fcnet_replay.report.page import page
 from fcnet_replay.report.signals import Signals
-from fcnet_replay.run import ModeRecord
-
-
-@pytest.fixture
-def evaluate(write_bag):
-    def evaluate(policies=(), **settings):
-        return evaluate_bag(write_bag(**settings), policies, robot_name="aliengo")
-
-    return evaluate
-
-
-ODOM = {"without": ("odom",)}
 
 
 def test_a_walk_without_faults_has_the_figures_of_its_making(evaluate) -> None:
@@ -74,50 +66,31 @@ def test_states_that_are_recorded_long_before_the_robot_moves_are_no_late_start(
     assert "late_start" not in codes(evaluate(edit=move_late))
 
 
-def test_tilt_and_torque_are_those_of_the_robot_or_not_known(evaluate, robot) -> None:
-    evaluation = evaluate(roll=0.3, effort=10.0)
-    motion, run = evaluation.figures["motion"], evaluation.run
-    assert motion["tilt_rad"]["max"] == pytest.approx(0.3, abs=1e-6)
+def test_tilt_and_torque_are_those_of_the_robot(evaluate) -> None:
+    evaluation = evaluate(roll=1.2, effort=10.0)
+    motion = evaluation.figures["motion"]
+    assert motion["tilt_rad"]["max"] == pytest.approx(1.2, abs=1e-6) and codes(evaluation)["tilt"] == "bad"
     assert motion["torque_of_limit"]["FR_calf_joint"]["max"] == pytest.approx(10.0 / 44.4)
     assert motion["share_of_time_at_torque_limit"] == 0.0
-    unknown = replace(run, joints=replace(run.joints, effort=np.full_like(run.joints.effort, np.nan)))
-    assert body_motion(unknown, robot)["share_of_time_at_torque_limit"] is None
-
-
-@pytest.mark.parametrize(("settings", "code", "level"), [({"roll": 1.2}, "tilt", "bad"), (ODOM, "no_odom", "note")])
-def test_the_verdict_has_a_code_and_a_level(evaluate, settings, code, level) -> None:
-    assert codes(evaluate(**settings))[code] == level
 
 
 def test_tracking_is_how_much_too_slow_the_robot_is_and_unknown_without_odom(evaluate) -> None:
     tracking = evaluate(slow=0.2).figures["tracking"]
     assert tracking["yaw_rate_rad_s"]["rmse"] == pytest.approx(0.0, abs=1e-9)
     assert tracking["forward_m_s"]["mean"] == pytest.approx(-0.17, abs=0.02)  # commands rise for a third of a second
-    assert evaluate(**ODOM).figures["tracking"] is None
+    unknown = evaluate(without=(ODOM,))
+    assert unknown.figures["tracking"] is None and codes(unknown)["no_odom"] == "note"
 
 
 def test_without_recorded_steps_they_are_inferred_and_without_targets_a_policy_is_replayed_by_itself(evaluate) -> None:
     """The made-up controller takes the newest state at each cycle too, so inferred steps differ little."""
-    evaluation = evaluate(without=("controller/policy_step",))
+    evaluation = evaluate(without=(STEPS,))
     error = evaluation.figures["policies"]["A"]["action_error_rad"]
     assert codes(evaluation)["inferred"] == "note"
     assert error["steps"] > 190 and error["p50"] < 0.1
-    figures = evaluate(without=("controller/policy_step", "joint_trajectory")).figures["policies"]["A"]
+    figures = evaluate(without=(STEPS, TARGETS)).figures["policies"]["A"]
     assert (figures["basis"], figures["action_error_rad"]["rmse"]) == ("alone", None)
     assert figures["smoothness"]["jerk_rms_rad_s3"] > 0
-
-
-def test_records_that_are_out_of_order_are_read_by_their_times(evaluate, robot) -> None:
-    run = evaluate().run
-    modes = ModeRecord(run.joints.received[[0, 500, 800]], (Mode.STANDING, Mode.WALKING, Mode.FAULT))
-    run = replace(run, mode=modes)
-    order = np.random.default_rng(0).permutation(len(run.targets.stamp))
-    targets = type(run.targets)(*(values[order] for values in vars(run.targets).values()))
-    shuffled = replace(run, targets=targets, mode=ModeRecord(modes.received[::-1], modes.modes[::-1]))
-    np.testing.assert_array_equal(tracking_error(shuffled), tracking_error(run))
-    walking = Signals(shuffled, robot).walking
-    np.testing.assert_array_equal(walking, Signals(run, robot).walking)
-    assert walking.sum() == 300
 
 
 def test_the_memory_is_that_of_the_recorded_policy_after_its_cold_start_or_when_the_gap_has_left_it() -> None:
@@ -147,16 +120,6 @@ def test_two_policies_are_compared_with_the_recording_and_each_other(evaluate, m
     assert figures["differences"]["B-A"]["rmse"] == pytest.approx(0.02, abs=5e-4)
 
 
-def test_robot_and_policy_are_those_noted_in_the_bag(write_bag, model) -> None:
-    noted = {"fcnet.robot": "aliengo", "fcnet.model_fingerprint": model.fingerprint, "fcnet.git_revision": "abc123"}
-    evaluation = evaluate_bag(write_bag(custom=noted))
-    assert evaluation.robot.name == "aliengo"
-    assert evaluation.figures["policies"]["A"]["is_the_recorded_one"]
-    assert evaluation.figures["recorded_with"]["git_revision"] == "abc123"
-    with pytest.raises(ReplayError, match="--robot aliengo"):
-        evaluate_bag(write_bag())
-
-
 def test_smoothness_is_the_jerk_of_a_cubic_and_the_power_above_8_hz() -> None:
     time, warm = np.arange(1000) / 50.0, np.zeros(1000, dtype=bool)
     assert smoothness((time**3)[:, None] * np.ones(12), warm, 0.02)["jerk_rms_rad_s3"] == pytest.approx(6.0)
@@ -171,22 +134,183 @@ def test_smoothness_is_the_jerk_of_a_cubic_and_the_power_above_8_hz() -> None:
 @pytest.mark.parametrize("pace", [0.5, 1.0, 2.0])
 def test_a_run_in_simulated_time_is_described_by_it_however_fast_it_passed(evaluate, robot, pace) -> None:
     run = evaluate().run
-    first = run.joints.stamp.min()
-
-    def simulated(part):
+    first, parts = run.joints.stamp[0], {}
+    for name in ("joints", "imu", "targets", "odometry", "steps"):
+        part = getattr(run, name)
         stamps = {name: 1.0 + pace * (getattr(part, name) - first) for name in vars(part) if name.endswith("stamp")}
-        return replace(part, **stamps)
-
-    parts = {name: simulated(getattr(run, name)) for name in ("joints", "imu", "targets", "odometry", "steps")}
+        parts[name] = replace(part, **stamps)
     slowed = replace(run, **parts)
-    lasted = np.ptp(slowed.joints.stamp)
-    signals = Signals(slowed, robot)
-    assert signals.seconds == pytest.approx(lasted, abs=0.03)
-    assert signals.joint_time.min() == pytest.approx(0.0, abs=0.03)
-    assert signals.joint_time.max() == pytest.approx(lasted, abs=0.03)
-    spans = signals.mode_spans()
-    assert max(span.max() for span in spans.values()) == pytest.approx(lasted, abs=0.03)
+    signals, lasted = Signals(slowed, robot), np.ptp(slowed.joints.stamp)
+    shown = [signals.seconds, signals.joint_time[-1], max(span.max() for span in signals.mode_spans().values())]
+    assert shown == pytest.approx([lasted] * 3, abs=0.03) and signals.joint_time[0] == pytest.approx(0.0, abs=0.03)
     assert sum(mode_times(slowed).values()) == pytest.approx(pace * sum(mode_times(run).values()), abs=0.05)
     for topic in timing(slowed)["topics"].values():
         assert topic["late"] is None, "two clocks do not tell how late a message was"
-        assert topic["delay_s"] == dict.fromkeys(("p50", "p95", "p99", "max"))
+        assert topic["delay_s"] == UNKNOWN
+
+
+# What a recording does not measure is unknown in figures, verdict, page and data, and a limit on it fails.
+
+NAN = float("nan")
+UNKNOWN = {"p50": None, "p95": None, "p99": None, "max": None}
+
+
+def changed(topic, change, since=0.0, before=lambda messages: messages):
+    """An edit: `change` on every message of a topic that is received after `since` [s]."""
+
+    def edit(messages):
+        for time, name, message in (messages := before(messages)):
+            if name == topic and time >= since:
+                change(message)
+        return messages
+
+    return edit
+
+
+def turned(*quaternion):
+    def change(imu):
+        imu.orientation.x, imu.orientation.y, imu.orientation.z, imu.orientation.w = quaternion
+
+    return change
+
+
+def unmeasured(quantity):
+    def change(imu):
+        getattr(imu, f"{quantity}_covariance")[0] = -1.0
+
+    return change
+
+
+def with_effort(*values):
+    return lambda joints: setattr(joints, "effort", np.resize(values, 12 * bool(values)).astype(float))
+
+
+NO_ORIENTATION = {
+    "zeros": turned(0.0, 0.0, 0.0, 0.0),
+    "length 2": turned(0.0, 0.0, 0.0, 2.0),
+    "not finite": turned(NAN, 0.0, 0.0, 1.0),
+    "covariance": unmeasured("orientation"),
+}
+
+
+@pytest.mark.parametrize("how", NO_ORIENTATION)
+def test_no_orientation_is_an_unknown_tilt_everywhere(write_bag, evaluate, tmp_path, how, capsys) -> None:
+    settings = {"seconds": 1.0, "edit": changed(IMU, NO_ORIENTATION[how])}
+    bag, figures, report = write_bag(**settings), tmp_path / "r.json", tmp_path / "r.html"
+    arguments = ["--robot", "aliengo", "--json", str(figures), "--report", str(report)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["replay", str(bag), *arguments, "--fail-above", "motion.tilt_rad.max=0.4"]) == 1
+    said = capsys.readouterr()
+    assert "not known" in said.err and "tilted by at most" not in said.out
+    assert json.loads(figures.read_text())["motion"]["tilt_rad"] == UNKNOWN
+    assert "Tilt, roll and pitch are not known" in report.read_text()
+    found = codes(evaluate(**settings))
+    assert (found["unknown"], found["tilt_unknown"], found["nothing_compared"]) == ("bad",) * 3
+    with pytest.raises(FcnetError):
+        dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo"))
+
+
+def test_a_part_without_orientation_is_left_out_of_data(write_bag, evaluate, tmp_path) -> None:
+    settings = {"edit": changed(IMU, NO_ORIENTATION["zeros"], 2.0, stood_before)}
+    evaluation = evaluate(**settings)
+    tilt = evaluation.figures["motion"]["tilt_rad"]
+    assert tilt["max"] == pytest.approx(0.1) and tilt["unknown_share"] == pytest.approx(0.5, abs=0.01)
+    assert codes(evaluation)["tilt"] == "bad"
+    data = dataset_from_bags([write_bag(**settings)], tmp_path / "data", BagReading("aliengo"))
+    assert 80 < data.steps <= 101
+
+
+def test_a_rate_that_is_not_measured_replays_nothing_and_gives_no_contacts(evaluate) -> None:
+    evaluation = evaluate(seconds=1.0, edit=changed(IMU, unmeasured("angular_velocity")))
+    assert evaluation.figures["policies"]["A"]["action_error_rad"]["max"] is None
+    assert codes(evaluation)["nothing_compared"] == "bad"
+    assert "The gait is not known: the run has no orientation or no angular velocity" in page(evaluation)
+
+
+def test_states_alone_that_cannot_be_replayed_are_not_a_replay(evaluate) -> None:
+    settings = {"without": (TARGETS, STEPS), "edit": changed(IMU, NO_ORIENTATION["zeros"])}
+    assert codes(evaluate(**settings))["nothing_compared"] == "bad"
+
+
+@pytest.mark.parametrize("efforts", [(0.0,), (NAN,), ()], ids=["zero", "not finite", "absent"])
+def test_torques_that_are_not_measured_are_unknown(evaluate, efforts) -> None:
+    evaluation = evaluate(seconds=1.0, edit=changed(JOINTS, with_effort(*efforts)))
+    motion = evaluation.figures["motion"]
+    assert motion["torque_of_limit"]["FR_hip_joint"] == UNKNOWN and motion["share_of_time_at_torque_limit"] is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert "Torque is not known" in page(evaluation)
+
+
+def test_odometry_without_orientation_is_none(evaluate) -> None:
+    edit = changed(ODOM, lambda odom: turned(0.0, 0.0, 0.0, 0.0)(odom.pose.pose))
+    odometry = evaluate(seconds=1.0, edit=edit).run.odometry
+    assert not len(odometry.known("position", "orientation").stamp)
+    assert len(odometry.known("position", "velocity").stamp) == 250
+
+
+@pytest.mark.parametrize(
+    ("settings", "metric"),
+    [
+        ({"without": (ODOM,)}, "tracking.forward_m_s.rmse"),
+        ({"without": (MODE,)}, "modes_s.fault"),
+        ({"without": (TARGETS, MODE)}, "timing.start_delay_s.odom"),
+        ({"without": (MODE,)}, "timing.start_delay_s.joint_trajectory"),
+        ({"without": (TARGETS,)}, "timing.topics.joint_trajectory.gaps"),
+        ({"without": (TARGETS,)}, "motion.joint_tracking_error_rad"),
+        ({"without": (TARGETS,)}, "motion.share_of_targets_at_position_limit"),
+        ({"without": (STEPS,)}, "timing.state_to_target_s.max"),
+        ({"edit": changed(JOINTS, with_effort(NAN), 0.7)}, "motion.torque_of_limit.FR_hip_joint.max"),
+        ({"edit": changed(IMU, NO_ORIENTATION["zeros"], 0.5)}, "motion.tilt_rad.max"),
+        ({"edit": without(0.5, 9.0, IMU)}, "motion.tilt_rad.max"),
+        ({"edit": without(0.5, 9.0, ODOM)}, "tracking.forward_m_s.rmse"),
+    ],
+)
+def test_a_limit_on_a_figure_that_is_unknown_also_of_a_part_fails(evaluate, settings, metric) -> None:
+    (sentence,) = broken_thresholds(evaluate(seconds=1.0, **settings).figures, [(metric, 1e9)])
+    assert ("of its values are unknown" if "edit" in settings else "is not known") in sentence
+
+
+def test_without_stamps_nothing_is_late_or_in_time(evaluate) -> None:
+    def unstamped(joints):
+        joints.header.stamp.sec = joints.header.stamp.nanosec = 0
+
+    figures = evaluate(seconds=1.0, edit=changed(JOINTS, unstamped)).figures["timing"]["topics"][JOINTS]
+    assert (figures["late"], figures["delay_s"]) == (None, UNKNOWN)
+
+
+def test_a_mode_that_a_recording_with_modes_lacks_lasted_no_time(evaluate) -> None:
+    assert broken_thresholds(evaluate(seconds=1.0).figures, [("modes_s.fault", 0.0)]) == []
+
+
+@pytest.mark.parametrize(
+    ("topic", "change", "code"),
+    [
+        (JOINTS, lambda joints, time: setattr(joints, "velocity", np.zeros(12)), "nothing_compared"),
+        (IMU, lambda imu, time: setattr(imu.angular_velocity, "x", np.sin(9 * time)), "tilt_unknown"),
+        (ODOM, lambda odom, time: setattr(odom.pose.pose.position, "x", time), "no_odom"),
+    ],
+)
+def test_what_never_changes_though_the_robot_moves_is_unknown(evaluate, topic, change, code) -> None:
+    def edit(messages):
+        for time, name, message in messages:
+            if name == topic:
+                change(message, time)
+        return messages
+
+    found = codes(evaluate(seconds=1.0, edit=edit))
+    assert found["unknown"] == "bad" and code in found
+
+
+@pytest.mark.parametrize(
+    ("topic", "change"),
+    [
+        (JOINTS, lambda joints: setattr(joints, "position", np.degrees(joints.position))),
+        (IMU, turned(1.0, 0.0, 0.0, 0.0)),
+    ],
+)
+def test_states_in_which_no_controller_walks_become_no_data(write_bag, tmp_path, topic, change) -> None:
+    bag = write_bag(seconds=1.0, edit=changed(topic, change, before=stood_before))
+    with pytest.raises(FcnetError):
+        dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo"))

@@ -6,16 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from made_bag import EPOCH, codes, pose, stood_before, text, twist, without
+from made_bag import EPOCH, STEPS, codes, pose, stood_before, text, twist, without
 
 from fcnet_core.robot import SETPOINT_FIELDS
 from fcnet_replay.bags.bag import open_bag
-from fcnet_replay.evaluation import evaluate_bag
+from fcnet_replay.policy_replay import extract_steps, missing_before
 from fcnet_replay.read_run import read_run
 from fcnet_replay.run import NO_STEPS, StepRecord
-from fcnet_replay.steps import extract_steps, missing_before
 
-WITHOUT_STEPS = {"without": ("controller/policy_step",), "custom": {"fcnet.robot": "aliengo"}}
 LATE = 0.015  # [s]
 
 
@@ -33,28 +31,11 @@ def infer(write_bag, model):
 
 def late_and_caught_up(messages):
     """Every fourth target is received and stamped LATE, the next one is on time again."""
-    targets = 0
-    for place, (received, topic, message) in enumerate(messages):
-        if topic == "joint_trajectory":
-            targets += 1
-            if targets % 4 == 0:
-                message.header.stamp.nanosec += round(LATE * 1e9)
-                messages[place] = received + LATE, topic, message
+    for place in [place for place, entry in enumerate(messages) if entry[1] == "joint_trajectory"][3::4]:
+        received, topic, message = messages[place]
+        message.header.stamp.nanosec += round(LATE * 1e9)
+        messages[place] = received + LATE, topic, message
     return messages
-
-
-def test_every_target_is_a_step_however_late_it_was(infer) -> None:
-    recorded, inferred = infer(edit=lambda messages: late_and_caught_up(stood_before(messages)))
-    for name in ("setpoint", "phase", "walking"):
-        np.testing.assert_allclose(getattr(inferred.record, name), getattr(recorded, name), atol=1e-9)
-    assert inferred.phase_known.all()
-
-
-def test_at_the_beginning_of_a_walk_the_policy_saw_the_target_before_it_as_sent_last(infer) -> None:
-    recorded, inferred = infer(edit=stood_before)
-    np.testing.assert_allclose(inferred.record.target_stamp, recorded.target_stamp, rtol=0, atol=1e-6)
-    np.testing.assert_allclose(inferred.record.previous_stamp, recorded.previous_stamp, rtol=0, atol=1e-6)
-    np.testing.assert_array_equal(inferred.record.cold, recorded.cold)
 
 
 def held_four_times(messages):
@@ -69,11 +50,22 @@ def held_four_times(messages):
     return [*messages, *held]
 
 
-def test_of_a_faster_controllers_targets_every_nth_is_a_step(infer) -> None:
-    recorded, inferred = infer(edit=lambda messages: held_four_times(stood_before(messages)))
-    assert len(inferred.record.cold) == 199 and inferred.phase_known.all()
-    np.testing.assert_allclose(inferred.record.setpoint, recorded.setpoint, atol=1e-9)
-    np.testing.assert_allclose(inferred.record.target_stamp, recorded.target_stamp, rtol=0, atol=1e-6)
+@pytest.mark.parametrize(
+    ("edit", "stamps"),
+    [
+        (lambda messages: messages, ("target_stamp", "previous_stamp")),
+        (late_and_caught_up, ()),
+        (held_four_times, ("target_stamp",)),
+    ],
+    ids=["each", "however late", "every fourth"],
+)
+def test_targets_of_the_policy_are_its_steps(infer, edit, stamps) -> None:
+    recorded, inferred = infer(edit=lambda messages: edit(stood_before(messages)))
+    assert len(inferred) == 199 and inferred.phase_known.all()
+    for name in ("cold", "setpoint", "phase", "walking"):
+        np.testing.assert_allclose(getattr(inferred.record, name), getattr(recorded, name), atol=1e-9)
+    for name in stamps:
+        np.testing.assert_allclose(getattr(inferred.record, name), getattr(recorded, name), rtol=0, atol=1e-6)
 
 
 def test_the_walk_ends_where_a_controller_that_is_stopped_damps(infer) -> None:
@@ -102,60 +94,43 @@ def without_targets(begin, end):
     ],
     ids=["whole", "it walked when the bag began", "no modes", "a second without targets", "no targets when it began"],
 )
-def test_steps_of_unknown_phase_are_reported(write_bag, edit, unknown) -> None:
-    evaluation = evaluate_bag(write_bag(edit=edit, **WITHOUT_STEPS))
+def test_steps_of_unknown_phase_are_reported(evaluate, edit, unknown) -> None:
+    evaluation = evaluate(edit=edit, without=(STEPS,))
     assert evaluation.figures["policies"]["A"]["steps_of_unknown_phase"] == unknown
     found = codes(evaluation)
     assert "inferred" in found and ("unknown_phase" in found) == (unknown > 0)
 
 
-def test_steps_without_a_state_from_shortly_before_are_not_replayed(write_bag) -> None:
-    evaluation = evaluate_bag(write_bag(edit=stood_before, gap=(1.0, 1.5), **WITHOUT_STEPS))
-    figures = evaluation.figures["policies"]["A"]
+def test_steps_without_a_state_from_shortly_before_are_not_replayed(evaluate) -> None:
+    figures = evaluate(edit=stood_before, gap=(1.0, 1.5), without=(STEPS,)).figures["policies"]["A"]
     assert figures["action_error_rad"]["lost_steps"] == pytest.approx(20, abs=1)  # of 25, in five a state is fresh
     assert figures["cold_starts"] == 2
 
 
 MEMORY = 4 * 63  # steps that the shipped policy remembers: of 64 inputs the newest and 63 more, in each of four layers
-ROBOT = {"custom": {"fcnet.robot": "aliengo"}}
 
 
-@pytest.fixture
-def evaluate(write_bag):
-    """Figures and codes of findings for a walk of 399 steps that lacks the messages of some topics for a time [s]."""
-
-    def evaluate(topics, begin, end):
-        evaluation = evaluate_bag(write_bag(edit=without(begin, end, *topics), seconds=8.0, rate=100.0, **ROBOT))
-        return evaluation.figures["policies"]["A"], codes(evaluation)
-
-    return evaluate
-
-
-def test_steps_that_the_bag_does_not_hold_are_noticed_though_states_and_targets_are_there(evaluate) -> None:
-    figures, found = evaluate(["controller/policy_step"], 1.0, 1.1)
-    error = figures["action_error_rad"]
-    assert (error["missing_steps"], figures["cold_starts"]) == (5, 2)
-    assert {"missing_steps", "uncompared_steps"} <= found.keys()
-    assert (error["steps"], error["uncompared_steps"]) == (399 - 5 - MEMORY, MEMORY)
-    assert error["agrees"] and error["max"] < 1e-5
-
-
-def test_after_a_step_that_is_lost_nothing_is_compared_until_the_memory_is_the_same(evaluate) -> None:
-    error = evaluate(["imu/data"], 1.0, 1.02)[0]["action_error_rad"]
-    assert error["lost_steps"] == 1
-    assert (error["uncompared_steps"], error["agrees"]) == (MEMORY, True)
+@pytest.mark.parametrize(
+    ("topics", "begin", "end", "lost", "missing", "steps"),
+    [
+        ([STEPS], 1.0, 1.1, 0, 5, 399 - 5 - MEMORY),
+        (["imu/data"], 1.0, 1.02, 1, 0, 399 - 1 - MEMORY),
+        ([STEPS, "joint_trajectory"], 0.0, 1.0, 1, 0, 399 - 50 - MEMORY),
+    ],
+    ids=["steps, though states and targets are there", "a state", "the beginning of the walk"],
+)
+def test_after_a_gap_nothing_is_compared_until_the_memory_is_the_same(
+    evaluate, topics, begin, end, lost, missing, steps
+) -> None:
+    evaluation = evaluate(edit=without(begin, end, *topics), seconds=8.0, rate=100.0)
+    error = evaluation.figures["policies"]["A"]["action_error_rad"]
+    assert (error["lost_steps"], error["missing_steps"], error["uncompared_steps"]) == (lost, missing, MEMORY)
+    assert error["steps"] == steps and error["agrees"] and error["max"] < 1e-5
+    assert "uncompared_steps" in codes(evaluation) and ("missing_steps" in codes(evaluation)) == bool(missing)
 
 
-def test_a_bag_that_begins_in_the_middle_of_a_walk_is_compared_once_the_memory_is_the_same(evaluate) -> None:
-    error = evaluate(["controller/policy_step", "joint_trajectory"], 0.0, 1.0)[0]["action_error_rad"]
-    assert (error["lost_steps"], error["missing_steps"], error["uncompared_steps"]) == (1, 0, MEMORY)
-    assert error["agrees"] and error["steps"] == 399 - 50 - MEMORY
-
-
-def test_where_nothing_can_be_compared_the_report_says_so(write_bag) -> None:
-    evaluation = evaluate_bag(write_bag(edit=without(0.0, 1.0, "controller/policy_step"), **ROBOT))
-    assert not evaluation.figures["policies"]["A"]["action_error_rad"]["agrees"]
-    assert "nothing_compared" in codes(evaluation)
+def test_where_nothing_can_be_compared_the_report_says_so(evaluate) -> None:
+    assert "nothing_compared" in codes(evaluate(edit=without(0.0, 1.0, STEPS)))
 
 
 @pytest.mark.parametrize(

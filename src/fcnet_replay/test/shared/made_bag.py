@@ -1,5 +1,6 @@
 """Bags of a made-up walk, with faults of known size: with which replay is tested, damaged and timed."""
 
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,6 +195,30 @@ def pose(height: float) -> Any:
 def text(content: str) -> Any:
     """A String."""
     return message("std_msgs/msg/String", {"data": content})
+
+
+def record(operation: int, content: bytes, length: int | None = None) -> bytes:
+    """A record of an mcap file; length: the one that it claims."""
+    return struct.pack("<BQ", operation, len(content) if length is None else length) + content
+
+
+def sized(content: bytes) -> bytes:
+    """A text in a record."""
+    return struct.pack("<I", len(content)) + content
+
+
+def chunk(packed: bytes, size: int, compression: bytes = b"zstd") -> bytes:
+    """A chunk that claims `size` bytes of records."""
+    head = struct.pack("<QQQI", 0, 0, size, 0) + sized(compression)
+    return record(6, head + struct.pack("<Q", len(packed)) + packed)
+
+
+def schema(kind: bytes, text: bytes) -> bytes:
+    return record(3, struct.pack("<H", 1) + sized(kind) + sized(b"ros2msg") + sized(text))
+
+
+def channel(topic: bytes) -> bytes:
+    return record(4, struct.pack("<HH", 1, 1) + sized(topic) + sized(b"cdr") + sized(b""))
 
 
 def _quaternion(roll: float) -> dict[str, float]:

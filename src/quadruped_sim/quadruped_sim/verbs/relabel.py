@@ -33,6 +33,6 @@ def run(args: argparse.Namespace) -> int:
     reading = BagReading(args.robot, args.namespace, args.topics, args.rate, before_fault=0.0)
     label = partial(expert_labels, period=1.0 / reading.rate)
     source = "relabel", "the trotting expert's targets"
-    data = dataset_from_bags(args.bags, args.out, reading, print, label, source)
+    data = dataset_from_bags(args.bags, args.out, reading, label, source)
     print(f"wrote {args.out}: {data.steps:,} steps ({data.steps / args.rate:.1f} s) in {data.shards} shards")
     return 0

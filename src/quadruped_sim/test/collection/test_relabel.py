@@ -16,9 +16,9 @@ from fcnet_core.robot import Robot, load_robot
 from fcnet_core.rotation import matrix_from_xyzw
 from fcnet_replay.datasets.from_bag import Labels
 from fcnet_replay.datasets.validation import faults
-from fcnet_replay.isaac.recording import FIRST, Header, run_of_rows
+from fcnet_replay.isaac import FIRST, Header, run_of_rows
+from fcnet_replay.policy_replay import Steps
 from fcnet_replay.run import OdometryRecord, StepRecord
-from fcnet_replay.steps import Steps
 from quadruped_sim.physics.randomization import NOMINAL
 from quadruped_sim.physics.simulation import BodyState
 from quadruped_sim.physics.terrain import Flat

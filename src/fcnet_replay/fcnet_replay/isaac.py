@@ -1,28 +1,35 @@
-"""A rollout of another simulator: its frames, in a .rollout file or sent by a live simulation, its rows, and their Run.
+"""Rollouts of other simulators as runs (docs/isaac_gym.md): .rollout files and the same frames sent by a live
+simulation, and files of named arrays (npz, pt) with legged_gym's names or those of a mapping.
 
-All numbers are little endian. A frame is
+All numbers of a frame are little endian:
 
     magic 4 B | length u32 | payload, `length` B | CRC-32 (zlib's) u32 over everything before it
 
 The first frame is the header: magic b"FCRH", payload JSON as in Header. A state's magic is b"FCRS"; its payload is one
-row of Header.row_type.
+row of Header.row_type. Files are not trusted: nothing is unpickled except by torch's weights_only, and large arrays are
+rejected.
 """
 
 from __future__ import annotations
 
+import math
 import struct
+import zipfile
 import zlib
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, structs
 
 from fcnet_core.errors import ReplayError
+from fcnet_core.files import Positive, read_settings
 from fcnet_core.robot import SETPOINT_FIELDS
-from fcnet_core.rotation import GRAVITY, UNIT_TOLERANCE, matrix_from_xyzw
+from fcnet_core.rotation import GRAVITY, UNIT_TOLERANCE, matrix_from_xyzw, xyzw_from_wxyz
 from fcnet_replay.bags.contents import Problem
 from fcnet_replay.recording_notes import RecordingNotes
 from fcnet_replay.run import ImuRecord, JointRecord, OdometryRecord, Run, SetpointRecord, TargetRecord
@@ -35,9 +42,14 @@ MOST_BROKEN = 10_000  # frames; bounds the time for a file
 LONGEST_PERIOD = 0.1  # [s] a controller below 10 Hz cannot hold a legged robot
 LONGEST_GAP = 0.2  # [s] or 1.5 periods; after a longer one the past is unknown, as in the controller
 FIRST = 1  # bit of the flags: start of an episode
+LARGEST_ARRAYS = 1 << 30  # [B] of all arrays in the file together, and of the rows made of them
+UNPICKLED = (".pt", ".pth")  # by torch
+REQUIRED = ("joint_position", "joint_velocity", "root_state")
 
 Names = Annotated[tuple[Annotated[str, Meta(max_length=100)], ...], Meta(max_length=64)]
+Numbers = npt.NDArray[Any]
 RolloutRows = npt.NDArray[Any]  # (T,) of Header.row_type
+Arrays = dict[str, Numbers]  # by name in the file
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -119,18 +131,12 @@ def run_of_rows(
     felt = np.where(starts[:, None], 0.0, acceleration) + np.array([0.0, 0.0, GRAVITY])
     # From the world frame into the trunk's.
     force, rate, speed = np.einsum("tji,vtj->vti", matrix_from_xyzw(orientation), np.stack([felt, angular, linear]))
-    return Run(
-        joint_names,
-        JointRecord(time, time, position, velocity, np.full_like(position, np.nan)),
-        ImuRecord(time, time, orientation, rate, force),
-        TargetRecord(time, time, target),
-        SetpointRecord(lambda: (time, setpoint)),
-        OdometryRecord(time, time, place, orientation, speed, rate),
-        period=header.period,
-        starts=time[starts],
-        notes=notes,
-        problems=tuple(problems),
-    )
+    joints = JointRecord(time, time, position, velocity, np.full_like(position, np.nan))
+    records = (joints, ImuRecord(time, time, orientation, rate, force), TargetRecord(time, time, target))
+    setpoints = SetpointRecord(lambda: (time, setpoint))
+    odometry = OdometryRecord(time, time, place, orientation, speed, rate)
+    run = Run(joint_names, *records, setpoints, odometry, period=header.period, starts=time[starts])
+    return replace(run, notes=notes, problems=tuple(problems))
 
 
 def _check(rows: RolloutRows, name: str) -> None:
@@ -151,7 +157,25 @@ def _check(rows: RolloutRows, name: str) -> None:
         raise ReplayError(f"the orientation of {name} in {what}; columns 3 to 6 of a root state are x, y, z, w")
 
 
-def read_rollout(path: Path, joint_names: tuple[str, ...] = ()) -> Run:
+def read_recording(path: str | Path, mapping: str | Path | None = None, joint_names: tuple[str, ...] = ()) -> Run:
+    """Read a .rollout file, or an npz or pt file with legged_gym's names or those of a mapping (a YAML file).
+
+    joint_names: of the robot, by default those of the recorded robot's file, or the recording's. Unpickles nothing.
+    Raises ReplayError if the file is missing, damaged, too large, or has impossible values, and FcnetError if the
+    mapping is unusable.
+    """
+    path = Path(path)
+    if not path.is_file() or not path.stat().st_size:  # special files under /proc have no size, and may block
+        raise ReplayError(f"there is no recording {path}, or it is empty; check the path")
+    try:
+        if path.suffix == ".rollout":
+            return _read_rollout(path, joint_names)
+        return _read_array_file(path, mapping, joint_names)
+    except OSError as error:
+        raise ReplayError(f"recording {path} cannot be read: {error.strerror or error}") from error
+
+
+def _read_rollout(path: Path, joint_names: tuple[str, ...] = ()) -> Run:
     """Read a file, up to an incomplete last frame and without damaged frames; a problem gives the lost bytes.
 
     Raises ReplayError if the file is too large or has no usable rows, and OSError if it cannot be opened.
@@ -205,3 +229,128 @@ def parse_state(payload: bytes, header: Header, name: str) -> RolloutRows:
     if len(payload) != header.row_type().itemsize:
         raise ReplayError(f"{name} has {len(payload)} bytes, its header implies {header.row_type().itemsize}")
     return np.frombuffer(payload, dtype=header.row_type())
+
+
+class Keys(Struct, frozen=True, forbid_unknown_fields=True):
+    """Names of the quantities in the file; the defaults are legged_gym's."""
+
+    joint_position: str = "dof_pos"
+    joint_velocity: str = "dof_vel"
+    root_state: str = "root_states"
+    target: str = "targets"
+    command: str = "commands"
+    done: str = "dones"
+    period: str = "dt"
+    joint_names: str = "dof_names"
+
+
+class RolloutMapping(Struct, frozen=True, forbid_unknown_fields=True):
+    """How to read arrays that are (T, n) or, with several environments, (T, E, n).
+
+    joint_names, period [s] and robot replace those of the file. commands: setpoint fields by column, "" leaves a column
+    out. quaternion: order of its numbers in a root state, whose velocities are in the world frame.
+    """
+
+    robot: str = ""
+    keys: Keys = Keys()
+    joint_names: tuple[str, ...] = ()
+    period: Positive | None = None
+    env: Annotated[int, Meta(ge=0, le=10**9)] = 0
+    commands: tuple[str | None, ...] = ("vx", "vy", "yaw_rate", "")
+    quaternion: Literal["xyzw", "wxyz"] = "xyzw"
+
+
+def _read_array_file(path: Path, mapping: str | Path | None, joint_names: tuple[str, ...]) -> Run:
+    """Read one environment; mapping: a YAML file, whose defaults are as in legged_gym.
+
+    Raises as read_recording.
+    """
+    chosen = read_settings(mapping, RolloutMapping, "mapping") if mapping else RolloutMapping()
+    name = f"recording {path}"
+    if path.suffix not in (".npz", *UNPICKLED):
+        raise ReplayError(f"{name} ends in {path.suffix!r}; expected .rollout, .npz, .pt or .pth")
+    try:
+        arrays = _read(path, set(structs.astuple(chosen.keys)))
+    except ReplayError:
+        raise
+    except Exception as error:  # zipfile, NumPy and torch raise dozens of types for damage
+        raise ReplayError(f"{name} is damaged or no {path.suffix} file ({error!s:.120}); record again") from error
+    given = {"period": chosen.period, "joint_names": chosen.joint_names or None}
+    arrays |= {getattr(chosen.keys, entry): np.asarray(it) for entry, it in given.items() if it is not None}
+    with np.errstate(all="ignore"):  # run_of_rows rejects non-finite values
+        return run_of_rows(*_rollout(arrays, chosen, name), name, joint_names)
+
+
+def _read(path: Path, wanted: set[str]) -> Arrays:
+    with zipfile.ZipFile(path) as archive:  # also the format of torch since version 1.6
+        members = {info.filename.removesuffix(".npy"): info.file_size for info in archive.infolist()}
+    unpickled = path.suffix in UNPICKLED
+    _refuse_large(path, sum(size for name, size in members.items() if unpickled or name in wanted))
+    if not unpickled:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: np.asarray(file[name]) for name in wanted.intersection(members)}
+    try:
+        import torch
+    except ImportError as error:
+        raise ReplayError(f"reading {path} needs torch; install it, or save the rollout as npz") from error
+    entries = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(entries, dict):
+        raise ReplayError(f"recording {path} holds a {type(entries).__name__}, expected a dict of tensors by name")
+    chosen = {name: value for name, value in entries.items() if name in wanted}
+    tensors = {name: value.detach() for name, value in chosen.items() if isinstance(value, torch.Tensor)}
+    _refuse_large(path, sum(tensor.nbytes for tensor in tensors.values()))  # they may claim more than is stored
+    return {name: np.asarray(value) for name, value in (chosen | tensors).items()}
+
+
+def _refuse_large(path: Path | str, size: int) -> None:
+    if size > LARGEST_ARRAYS:
+        most = f"at most {LARGEST_ARRAYS} are read; save a part of it"
+        raise ReplayError(f"recording {path} would fill {size} bytes, {most}")
+
+
+def _taken(arrays: Arrays, mapping: RolloutMapping, name: str, entry: str, *shape: int) -> Numbers:
+    """Return an entry of Keys of one environment. Raises ReplayError if it is missing, not numeric, or has another
+    shape than a given one.
+    """
+    key = getattr(mapping.keys, entry)
+    if key not in arrays:
+        raise ReplayError(f"{name} has no {key!r} ({entry.replace('_', ' ')}); give its name in a mapping")
+    values = arrays[key]
+    if values.ndim == 3 or (entry == "done" and values.ndim == 2):
+        if mapping.env >= (count := values.shape[1]):
+            raise ReplayError(f"{name} holds {count} environments, env {mapping.env} is none; count from 0")
+        values = values[:, mapping.env]
+    if values.dtype.kind not in "biuf" or (shape and values.shape != shape):
+        found = f"has the type {values.dtype} and the shape {values.shape}"
+        expected = f"numbers{f' of shape {shape}' if shape else ''}, or one more axis for the environments"
+        raise ReplayError(f"{key!r} of {name} {found}; expected {expected}")
+    return values
+
+
+def _rollout(arrays: Arrays, mapping: RolloutMapping, name: str) -> tuple[Header, RolloutRows]:
+    """Return the arrays as header and rows of a .rollout file; an episode starts after each row that is done."""
+    take = partial(_taken, arrays, mapping, name)
+    present = {entry for entry, key in structs.asdict(mapping.keys).items() if key in arrays}
+    width = np.atleast_1d(take("command")).shape[-1] if "command" in present else 0
+    unnamed = (f"command {column}" for column in range(len(mapping.commands), width))
+    commands = [command or "" for command in (*mapping.commands, *unnamed)][:width]
+    period = next(iter(take("period").ravel().tolist()), math.nan)
+    try:
+        names = arrays.get(mapping.keys.joint_names, np.empty(0)).ravel().astype(str).tolist()
+        facts = {"robot": mapping.robot, "period": period, "joint_names": names, "commands": commands}
+        header = msgspec.convert(facts, Header)
+    except ValueError as error:
+        raise ReplayError(f"{name} cannot be used: {error}; correct that in a mapping") from error
+    steps, row_type = len(np.atleast_1d(take("joint_position"))), header.row_type("<f8")
+    _refuse_large(name.removeprefix("recording "), steps * row_type.itemsize)
+    rows = np.zeros(steps, row_type)
+    rows["time"], rows["target"] = header.period * np.arange(steps), math.nan
+    for entry in ("joint_position", "joint_velocity", "root_state", "target", "command"):
+        if entry in present or entry in REQUIRED:
+            rows[entry] = take(entry, steps, *row_type[entry].shape)
+    if mapping.quaternion == "wxyz":
+        rows["root_state"][:, 3:7] = xyzw_from_wxyz(rows["root_state"][:, 3:7])
+    rows["flags"][:1] = FIRST
+    if "done" in present:
+        rows["flags"][1:] = FIRST * (take("done", steps)[:-1] != 0)
+    return header, rows
