@@ -69,8 +69,7 @@ def lying(ideal_robot):
 @pytest.fixture
 def controller(services):
     """The services of a controller."""
-    names = ("stand_up", "walk", "lie_down", "recover", "reset", "emergency_stop")
-    services.add(*(f"controller/{name}" for name in names))
+    services.add(*(f"controller/{name}" for name in ("stand_up", "walk", "emergency_stop")))
     return services
 
 

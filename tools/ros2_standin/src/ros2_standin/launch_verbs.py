@@ -16,7 +16,7 @@ from . import VerbError, add_verb
 
 
 def _launch(arguments: argparse.Namespace) -> int:
-    path, texts = _find_launch_file(arguments)
+    path, texts = _find_launch_file(arguments.package, arguments.rest)
     description = _load(path)
     declared = {entity.name: entity for entity in description.entities if isinstance(entity, DeclareLaunchArgument)}
     if arguments.show_args:
@@ -38,16 +38,15 @@ def _launch(arguments: argparse.Namespace) -> int:
     return Launching(description, values).run()
 
 
-def _find_launch_file(arguments: argparse.Namespace) -> tuple[Path, list[str]]:
-    if Path(arguments.package).is_file():
-        first = [] if arguments.launch_file is None else [arguments.launch_file]
-        return Path(arguments.package), first + arguments.launch_arguments
-    files = sorted((find_prefix(arguments.package) / "share" / arguments.package).rglob("*.launch.py"))
+def _find_launch_file(package: str, rest: list[str]) -> tuple[Path, list[str]]:
+    if Path(package).is_file():
+        return Path(package), rest
+    files = sorted((find_prefix(package) / "share" / package).rglob("*.launch.py"))
     for path in files:
-        if path.name == arguments.launch_file:
-            return path, arguments.launch_arguments
+        if [path.name] == rest[:1]:
+            return path, rest[1:]
     known = ", ".join(path.name for path in files) or "none"
-    raise VerbError(f"package '{arguments.package}' has no launch file '{arguments.launch_file}'; it has: {known}")
+    raise VerbError(f"package '{package}' has no launch file '{' '.join(rest[:1])}'; it has: {known}")
 
 
 def _load(path: Path) -> LaunchDescription:
@@ -70,8 +69,7 @@ def add_commands(commands: Any) -> None:
     verb = add_verb(commands, "launch", _launch, "Run a launch file.")
     verb.add_argument("-s", "--show-args", "--show-arguments", action="store_true", help="show the file's arguments")
     verb.add_argument("package", help="the package that has the launch file, or the path of a launch file")
-    verb.add_argument("launch_file", nargs="?", help="the launch file's name")
-    verb.add_argument("launch_arguments", nargs="*", metavar="name:=value", help="arguments of the launch file")
+    verb.add_argument("rest", nargs="*", metavar="name:=value", help="a package's launch file, and arguments for it")
 
     verb = add_verb(commands, "run", _run, "Run an executable of a package.", "package", "executable")
     verb.add_argument("argv", nargs=argparse.REMAINDER, help="the executable's arguments")
