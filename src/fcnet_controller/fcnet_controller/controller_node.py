@@ -113,7 +113,11 @@ def receive_commands(
         if given.use_stamped_cmd_vel:
             stamp, message = Time.from_msg(message.header.stamp, clock_type=clock.clock_type), message.twist
             age = max((clock.now() - stamp).nanoseconds * 1e-9, 0.0) if stamp.nanoseconds else 0.0
-        log(source.set_velocity(message.linear.x, message.linear.y, message.angular.z, when - age), when)
+        warning = source.set_velocity(message.linear.x, message.linear.y, message.angular.z, when - age)
+        if age > given.cmd_vel_timeout:
+            old = f"the velocity of {source.name} is {age:.1f} s old by its stamp and counts as none, the limit is"
+            warning = f"{old} {given.cmd_vel_timeout:g} s; synchronise the computers' clocks (chrony)"
+        log(warning, when)
 
     def take_pose(source: CommandSource, message: Pose, _received: float) -> None:
         when, attitude = now(), message.orientation

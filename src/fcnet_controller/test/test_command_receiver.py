@@ -83,7 +83,7 @@ def test_velocity_and_pose_arrive_as_published(bench, receive, stamped):
     bench.until(arrives, "velocity and pose")
 
 
-def test_a_stamped_velocity_is_as_old_as_its_stamp(bench, receive):
+def test_a_stamped_velocity_is_as_old_as_its_stamp_and_a_late_one_is_named(bench, receive, capfd):
     in_force = receive(source_under("aged"), stamped=True)
     publisher = bench.node.create_publisher(TwistStamped, "aged/cmd_vel", 1)
 
@@ -96,3 +96,4 @@ def test_a_stamped_velocity_is_as_old_as_its_stamp(bench, receive):
 
     bench.until(lambda: counts(age=1), "a velocity of now")
     bench.until(lambda: not counts(age=60), "a velocity that does not count")
+    assert "synchronise the computers' clocks" in capfd.readouterr().err

@@ -103,8 +103,7 @@ def run_program(
     try:
         with interruptible(), participant_profile(udp_only):
             try:
-                _start_ros()
-                node = make()
+                node = _start(make)
                 TopicWatch(node)
             except (ValueError, OSError, ParameterException) as error:
                 return refused(name, error)
@@ -118,11 +117,15 @@ def run_program(
         rclpy.try_shutdown()
 
 
-def _start_ros() -> None:
+def _start(make: Callable[[], NodeT]) -> NodeT:
+    """Start ROS and return the node. Raises ParameterError for an error of rcl, which some wrong variables cause."""
     try:
         rclpy.init(args=sys.argv, signal_handler_options=SignalHandlerOptions.NO)
+        return make()
     except RuntimeError as error:
-        found = f"ROS cannot start ({str(error).partition(', at /')[0]})"
+        if not type(error).__module__.startswith("rclpy"):
+            raise
+        found = f"ROS cannot start ({str(error).partition(', at /')[0].strip()})"
         raise ParameterError(f"{found}; correct what follows --ros-args, or `env | grep ROS`") from error
 
 

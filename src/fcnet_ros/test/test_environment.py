@@ -66,6 +66,12 @@ def test_a_program_of_another_stacks_environment_ends_with_one_sentence(variable
     assert result.stderr.count("\n") == 1 and name in result.stderr
 
 
+def test_what_only_the_middleware_refuses_ends_without_a_traceback(tmp_path):
+    result = run([], "-c", NODE, ROS_LOG_DIR=str(tmp_path), ROS_STATIC_PEERS="no-such.invalid")
+    assert result.returncode == 2 and "Traceback" not in result.stderr
+    assert "no-such.invalid" in result.stderr.splitlines()[-1]
+
+
 def test_a_library_of_another_python_in_pythonpath_is_named(tmp_path):
     (tmp_path / "numpy.py").write_text("raise ImportError('for another Python')")
     path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
