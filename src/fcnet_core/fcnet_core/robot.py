@@ -131,10 +131,7 @@ class BodyFile(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Gains(Struct, frozen=True, forbid_unknown_fields=True):
-    """Joint stiffness kp [Nm/rad] and damping kd [Nms/rad]; damping: kd of a robot without a command [Nms/rad].
-
-    Each is one number, or a mapping of name patterns, such as "*_knee", of which every joint matches exactly one.
-    """
+    """Joint stiffness kp [Nm/rad] and damping kd [Nms/rad]; damping: kd without a command [Nms/rad]; see per_joint."""
 
     kp: Gain
     kd: Gain
@@ -155,9 +152,7 @@ NO_GAIT = Gait(1.0, 0.0, 0.0, 0.0, 1e6)  # its clock never leaves rest
 
 
 class CommandRange(Struct, frozen=True, array_like=True):
-    """Lowest and highest value of a setpoint field and its maximum change per second; in the file a list of three, or
-    of two for a setpoint that jumps.
-    """
+    """Range of a setpoint and its maximum change per second; in a file a list of three or, if it jumps, of two."""
 
     lowest: Number
     highest: Number
