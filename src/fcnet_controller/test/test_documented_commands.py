@@ -91,7 +91,9 @@ def test_launch_files_have_the_arguments_that_are_shown(page):
 @cache
 def launch_arguments(stem):
     description = LAUNCH_FILES[stem]() if stem in LAUNCH_FILES else describe_robot(stem)
-    return {entity.name for entity in description.entities if isinstance(entity, DeclareLaunchArgument)}
+    declared = [entity for entity in description.entities if isinstance(entity, DeclareLaunchArgument)]
+    assert all(argument.description for argument in declared)
+    return {argument.name for argument in declared}
 
 
 @every_page

@@ -33,7 +33,7 @@ def test_every_trip_is_explained_and_none_is_invented():
     only_warnings |= {"board_restarted", "old_states", "tick_jump"}
     explained = {name for row in rows("## Trips") for name in re.findall(r"`(\w+)`", row[0])}
     code = "\n".join(path.read_text() for path in (LOW_LEVEL / "driver.py", *(LOW_LEVEL / "safety").glob("*.py")))
-    assert explained | only_warnings == {IDENTITY, *re.findall(r'Finding\(\s*"([a-z_]+)"', code)}
+    assert explained | only_warnings == {IDENTITY, *re.findall(r'(?:Finding|": )\(\s*"([a-z_]+)"', code)}
     assert all(f"`{name}`" in GUIDE for name in only_warnings)
 
 

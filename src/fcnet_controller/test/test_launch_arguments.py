@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from launch import LaunchContext
-from launch.actions import DeclareLaunchArgument, Shutdown
+from launch.actions import Shutdown
 from ros_harness import own_domain
 
 from fcnet_controller.descriptions.arguments import Argument, end_after
@@ -132,9 +132,3 @@ def test_a_launch_succeeds_only_with_the_program_that_ends_it(program, code, pas
     end, event = end_after("demo_course", "passed"), SimpleNamespace(process_name=program, returncode=code)
     with nullcontext() if passes else pytest.raises(RuntimeError):
         assert isinstance(end(event, LaunchContext()), Shutdown)
-
-
-@pytest.mark.parametrize("description", [ALIENGO, PLAYBACK, REPLAY])
-def test_every_argument_is_described(description):
-    declared = [entity for entity in description.entities if isinstance(entity, DeclareLaunchArgument)]
-    assert all(argument.description for argument in declared)
