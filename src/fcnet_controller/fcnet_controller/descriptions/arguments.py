@@ -134,8 +134,7 @@ class SuiteLaunch:
     """One launch: the texts of its arguments, their values, and nodes that are started with them.
 
     on_exit: default handler for the end of a node. simulated_time: whether a simulator publishes /clock, which the
-    other nodes then use. namespace: of the nodes. Raises LaunchArgumentError for a text that cannot be the value of its
-    argument.
+    other nodes then use. namespace: of the nodes. Raises LaunchArgumentError for a text that is no value.
     """
 
     def __init__(self, arguments: Sequence[Argument], texts: Mapping[str, str], on_exit: OnExit) -> None:
