@@ -314,3 +314,13 @@ def test_states_in_which_no_controller_walks_become_no_data(write_bag, tmp_path,
     bag = write_bag(seconds=1.0, edit=changed(topic, change, before=stood_before))
     with pytest.raises(FcnetError):
         dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo"))
+
+
+def test_joint_states_of_two_programs_become_no_data(write_bag, tmp_path) -> None:
+    def edit(messages):
+        for message in [message for time, name, message in messages if name == JOINTS][::2]:
+            message.position = np.zeros(12)
+        return stood_before(messages)
+
+    with pytest.raises(FcnetError, match="two programs"):
+        dataset_from_bags([write_bag(seconds=1.0, edit=edit)], tmp_path / "data", BagReading("aliengo"), print)
