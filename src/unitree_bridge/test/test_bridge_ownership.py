@@ -1,5 +1,6 @@
 """One robot, one bridge: a second one is refused; the successor of a dead one is not."""
 
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,9 @@ from std_msgs.msg import String
 from fcnet_core.errors import RobotInUseError
 from fcnet_ros.topics import JOINT_STATES, ROBOT_OWNERSHIP
 from unitree_bridge.ownership import PERIOD, RobotOwnership
+from unitree_lowlevel.codec import GEN33
+from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.physics import JointPhysics
 
 
 @pytest.fixture
@@ -54,3 +58,30 @@ def test_of_two_bridges_that_start_together_one_is_refused_also_when_it_asks_aga
             time.sleep(PERIOD)
     assert isinstance(again.exception(), RobotInUseError)
     assert holder.conflict == ""
+
+
+def wait_for_commands(client, board):
+    count = board.commands.count
+    client.until(lambda: board.commands.count > count + 50, "commands")
+
+
+def test_of_two_bridges_that_both_hold_the_robot_none_begins_to_move_it(start, client, board, robot):
+    with FakeBoard(GEN33, JointPhysics(robot)) as other_board:
+        first = start(auto_start=True)
+        wait_for_commands(client, board)
+        first.send(signal.SIGSTOP)
+        second = start(auto_start=True, **{"network.port": other_board.address[1]})
+        wait_for_commands(client, other_board)
+        first.send(signal.SIGCONT)
+        for program in (first, second):
+            program.until_printed("also holds this robot")
+        for log in (board.commands, other_board.commands):
+            log.reset()
+        client.send_targets(None, 0.1)
+        client.send_targets(robot.lie_pose, 0.5)
+        assert first.alive and second.alive
+        assert board.commands.last_stiff() is None and other_board.commands.last_stiff() is None
+        assert first.end() == 0, first.output
+        second.until_printed("no longer holds this robot")
+        client.begin(other_board, robot.lie_pose)
+        assert other_board.commands.last_stiff() is not None

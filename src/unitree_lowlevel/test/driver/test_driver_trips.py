@@ -270,3 +270,13 @@ def test_a_motor_that_has_cut_itself_out_trips_again_after_a_reset(bench):
     bench.run(0.1, bench.position)
     assert bench.driver.trip.name == "servo_lost"
     assert "FL_calf_joint" in bench.driver.trip.reason
+
+
+def test_a_robot_that_restarts_while_damped_can_be_followed_again(bench):
+    bench.awake()
+    bench.silent = True
+    bench.run(3.0)
+    bench.silent, bench._tick = False, 0
+    bench.run(0.2)
+    assert bench.driver.mode is DriverMode.DAMPING
+    assert bench.send(bench.position) is None

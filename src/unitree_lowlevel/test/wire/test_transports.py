@@ -220,11 +220,16 @@ def test_datagrams_of_another_sender_are_ignored_and_counted_and_a_flood_does_no
 
 
 @wire_alone
-def test_commands_that_the_system_refuses_are_counted(transport, board):
+def test_commands_that_the_system_refuses_are_counted_and_a_port_that_closes_is_survived(transport, board):
     counters, target = transport.counters, transport._target
     for transport._target, counts in ((("255.255.255.255", 9), (0, 1)), (target, (1, 1))):  # as without a route
         transport.send(COMMAND)
         assert (counters.sent, counters.send_errors) == counts
+    transport._socket.connect(board.address)  # Linux then reports a closed port at the next call
+    board.socket.close()
+    for _ in range(10):
+        transport.send(COMMAND)
+        assert transport.receive() is None
 
 
 @pytest.fixture
