@@ -18,8 +18,8 @@ from fcnet_core.files import NotNegative, Positive, preset, read_settings
 from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.robot import load_robot
+from quadruped_sim.physics.body import RATE
 from quadruped_sim.physics.randomization import TYPICAL, Randomization
-from quadruped_sim.physics.simulator import RATE
 from quadruped_sim.physics.terrain import terrain_from_facts
 from quadruped_sim.rollout import ActionNoise, Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges

@@ -13,7 +13,6 @@ from fcnet_core.observation import RobotState, velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
 from quadruped_sim.physics.live_robot import LiveRobot
-from quadruped_sim.physics.simulator import robot_state
 
 
 def controller_of(
@@ -33,11 +32,11 @@ class ControlledRobot:
 
     def __init__(self, live: LiveRobot, model: PolicyModel | None, after: Callable[[], None] = lambda: None) -> None:
         self.live, self._after = live, after
-        self.controller = controller_of(live.robot, robot_state(live.signals()), model, live.period)
+        self.controller = controller_of(live.robot, RobotState(**live.signals()), model, live.period)
 
     def measure(self) -> Controller:
         """Let the controller see the robot as it is now; return the controller, for a request."""
-        self.controller.state = robot_state(self.live.signals())
+        self.controller.state = RobotState(**self.live.signals())
         return self.controller
 
     def cycle(self, setpoint: Array = STANDSTILL) -> None:

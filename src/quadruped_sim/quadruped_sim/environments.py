@@ -28,8 +28,8 @@ from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import converted
 from fcnet_core.robot import Robot, load_robot
+from quadruped_sim.physics.body import RATE
 from quadruped_sim.physics.randomization import Range
-from quadruped_sim.physics.simulator import RATE
 from quadruped_sim.physics.terrain import named_terrain
 from quadruped_sim.render.renderer import CAMERAS, Drawing, Picture
 from quadruped_sim.tasks.robots import TaskRobots

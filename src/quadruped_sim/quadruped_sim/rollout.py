@@ -11,13 +11,13 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import PolicyInterface, SensorErrors, velocity_interface
+from fcnet_core.observation import PolicyInterface, RobotState, SensorErrors, velocity_interface
 from fcnet_core.observation.sensors import sensors_of
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
+from quadruped_sim.physics.body import RATE, Samples
 from quadruped_sim.physics.randomization import Randomization
 from quadruped_sim.physics.simulation import BodyState, Simulation
-from quadruped_sim.physics.simulator import RATE, Samples, robot_state
 from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.tasks.setpoints import SetpointRanges, SetpointSource
 from quadruped_sim.teacher.expert import TeacherExpert
@@ -108,7 +108,7 @@ class Rollout:
         state = self.simulation.state()
         if new_command:
             self.runner.take_command(self._source.step())
-        observation = self.runner.observe(robot_state(self.simulation.signals(state=state)))
+        observation = self.runner.observe(RobotState(**self.simulation.signals(state=state)))
         return Situation(state, observation)
 
     def sense(self, seen: Situation) -> Single:
@@ -132,7 +132,7 @@ class Rollout:
 
     def send(self, wanted: Array, record: bool = False) -> Array:
         """Send position targets (B, N) [rad] within limits and slew, which are returned, and let one control period
-        pass; record: set `recorded`, see Simulator.step.
+        pass; record: set `recorded`, see Simulation.step.
         """
         targets = self.runner.send(wanted)
         self.recorded = self.simulation.step(targets, record)

@@ -12,8 +12,8 @@ from fcnet_core.model_file import load_model
 from fcnet_core.robot import load_robot
 from fcnet_ros.hardware import HardwareParameters
 from fcnet_ros.parameters import CONTROL_RATES, SPEEDS, RecorderParameters, parameter, policy_rate
+from quadruped_sim.physics.body import LONGEST_STEP, time_step
 from quadruped_sim.physics.placement import PLACES, StartPose
-from quadruped_sim.physics.simulator import LONGEST_STEP, time_step
 from quadruped_sim.physics.terrain import TERRAINS, named_terrain
 from sim_bridge.lockstep import MODES
 from unitree_lowlevel.codec import GENERATIONS

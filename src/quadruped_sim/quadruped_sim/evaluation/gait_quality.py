@@ -15,9 +15,10 @@ from msgspec.structs import force_setattr
 
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.rotation import GRAVITY
+from quadruped_sim.physics.body import Samples
 from quadruped_sim.physics.mjcf import feet_of
-from quadruped_sim.physics.simulation import BodyState, Simulation
-from quadruped_sim.physics.simulator import Samples
+from quadruped_sim.physics.simulation import Simulation
+from quadruped_sim.tasks.view import View
 
 CONTACT_FORCE = 1.0  # [N], as in legged_gym (Rudin et al., 2022)
 SATURATED = 0.99  # of what the motor can give
@@ -86,15 +87,15 @@ class GaitRecorder:
         self._highest: Array = np.zeros(feet)  # [m] since then
         self.sums = no_sums(size)
 
-    def record(self, samples: Samples, state: BodyState, stride_rate: Array, walking: Mask, counted: Mask) -> None:
-        """Add a control period that began in `state`: what was recorded in it, see Simulator.step, the gait clock's
-        strides per second (B,) and whether it walks (B,), and which robots count (B,).
+    def record(self, view: View, stride_rate: Array, counted: Mask) -> None:
+        """Add a control period that began in the state of `view`, with the gait clock's strides per second (B,), for
+        the robots that are `counted` (B,).
         """
+        samples, walks = view.records, counted & view.walking
         self._add_motors(samples, counted)
-        walks = counted & walking
         self._add_feet(samples, walks)
         strides = stride_rate * self._period * self._contact.shape[1]
-        distance = np.hypot(state.linear_velocity[:, 0], state.linear_velocity[:, 1]) * self._period
+        distance = np.hypot(*view.state.linear_velocity[:, :2].T) * self._period
         energy = np.maximum(samples["torque"] * samples["joint_rate"], 0.0).sum((0, 2)) * self._step
         self._add("touchdowns", walks, whole=strides)
         self._add("speed", walks, distance, self._period)

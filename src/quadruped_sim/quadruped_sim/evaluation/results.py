@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -114,7 +114,7 @@ def row(scenario: Scenario, policy: Score | None, expert: Score | None) -> list[
     ]
 
 
-def text_line(cells: list[str]) -> str:
+def text_line(cells: Iterable[str]) -> str:
     """Return a row of the table for a terminal."""
     return " ".join(cell.ljust(width) for cell, width in zip(cells, COLUMNS.values(), strict=True)).rstrip()
 
@@ -165,7 +165,7 @@ def gait_table(scores: Mapping[str, Score]) -> str:
         if not math.isnan(score.gait.torque_saturation):
             rows.append([name, *("-" if math.isnan(value) else f"{value:{form}}" for value, form in figures)])
     header = ["scenario", *(column for column, _ in GAIT_COLUMNS.values())]
-    return _table(header, rows) + f"\n\n{GAIT_LEGEND}" if rows else ""
+    return markdown(header, rows) + f"\n\n{GAIT_LEGEND}" if rows else ""
 
 
 def speed_table(scores: Mapping[str, Score]) -> str:
@@ -176,13 +176,7 @@ def speed_table(scores: Mapping[str, Score]) -> str:
         [name, *(f"{speeds[speed]:.2f}" if speed in speeds else "-" for speed in asked)]
         for name, speeds in reached.items()
     ]
-    return _table(["asked [m/s]", *(f"{speed:g}" for speed in asked)], rows) if rows else ""
-
-
-def markdown(rows: list[list[str]], scores: Mapping[str, Score], notes: str) -> str:
-    """Return all tables in Markdown: the `rows` of the scenarios, gait quality and speeds of `scores`, with `notes`."""
-    parts = [_table(list(COLUMNS), rows), LEGEND, notes, gait_table(scores), speed_table(scores)]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return markdown(["asked [m/s]", *(f"{speed:g}" for speed in asked)], rows) if rows else ""
 
 
 def card_head(tags: Sequence[str], sensors: SensorModel) -> str:
@@ -197,5 +191,6 @@ def card_head(tags: Sequence[str], sensors: SensorModel) -> str:
     return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---\n\n"
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])

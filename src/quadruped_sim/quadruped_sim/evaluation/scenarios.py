@@ -49,7 +49,7 @@ class Scenario:
     """One test. `share` is its number of episodes relative to the others', `push` the largest change of velocity [m/s]
     along x and along y that comes every two seconds, `kick` one [m/s] in any direction that comes once, `settling` the
     time [s] at the start in which nothing but falls counts, and `lying_share` the share of robots that begin lying, see
-    lying_start. With `getting_up` the episodes are of that kind, see getting_up, and the other fields have no effect.
+    getting_up. With `getting_up` the episodes are of that kind, see getting_up, and the other fields have no effect.
     """
 
     name: str

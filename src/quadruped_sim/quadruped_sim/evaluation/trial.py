@@ -10,16 +10,12 @@ import numpy as np
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
-from fcnet_core.rotation import roll_pitch_yaw
 from quadruped_sim.evaluation.gait_quality import GaitRecorder
-from quadruped_sim.evaluation.getting_up import get_up
-from quadruped_sim.evaluation.lying_start import stand_up
+from quadruped_sim.evaluation.getting_up import begin_lying, get_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
+from quadruped_sim.physics.body import RATE
 from quadruped_sim.physics.mjcf import footprint
-from quadruped_sim.physics.simulation import BodyState
-from quadruped_sim.physics.simulator import RATE
-from quadruped_sim.physics.terrain import Terrain
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.task import Rewards, load_task
 from quadruped_sim.tasks.view import View
@@ -30,8 +26,7 @@ COMPARED = [SETPOINT_FIELDS.index(name) for name in ("vx", "vy", "yaw_rate", "he
 class EpisodeRecorder:
     """Records one batch from the first control period to the last; errors count after `settling` seconds."""
 
-    def __init__(self, robot: Robot, terrain: Terrain, batch: int, period: float, settling: float = 1.0) -> None:
-        self._robot, self._terrain, self._period = robot, terrain, period
+    def __init__(self, robot: Robot, batch: int, period: float, settling: float = 1.0) -> None:
         self._unsettled = round(settling / period)  # control periods
         reach = (robot.geometry.hip_x, robot.geometry.hip_y) if robot.primitives else footprint(robot)
         x, y = np.meshgrid(*([-half, 0.0, half] for half in reach))
@@ -42,24 +37,19 @@ class EpisodeRecorder:
         self._commanded: list[Array] = []
         self._upright: list[Mask] = []
 
-    def record(self, state: BodyState, setpoint: Array, upright: Mask) -> None:
-        """Record the true state and the shaped setpoints (B, 9) of the robots that are still `upright` (B,)."""
-        spots = state.position[:, None, :2] + self._below
-        height = state.position[:, 2] - self._terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1)
-        roll, pitch, yaw = roll_pitch_yaw(state.orientation).T
-        cosine, sine = np.cos(yaw), np.sin(yaw)
-        x, y = state.linear_velocity[:, 0], state.linear_velocity[:, 1]
-        ahead = cosine * x + sine * y, cosine * y - sine * x  # in the level frame of the heading
-        actual = np.stack([*ahead, state.angular_velocity[:, 2], height, roll, pitch], axis=-1)
-        commanded = setpoint[:, COMPARED]
-        commanded[:, 3] += self._robot.nominal_height
+    def record(self, view: View, reward: Array, upright: Mask) -> None:
+        """Record a control period with its reward (B,), of the robots that are still `upright` (B,)."""
+        position = view.state.position
+        spots = position[:, None, :2] + self._below
+        height = position[:, 2] - view.simulation.terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1)
+        turning, (roll, pitch, _) = view.state.angular_velocity[:, 2], view.attitude.T
+        actual = np.stack([*view.velocity[:, :2].T, turning, height, roll, pitch], axis=-1)
+        commanded = view.setpoint[:, COMPARED]
+        commanded[:, 3] += view.robot.nominal_height
         self._actual.append(np.where(upright[:, None], actual, 0.0))
         self._commanded.append(np.where(upright[:, None], commanded, 0.0))
         self._upright.append(upright.copy())
-
-    def add_reward(self, reward: Array) -> None:
-        """Add the reward (B,) of the period just recorded."""
-        self._returned += np.where(self._upright[-1], reward, 0.0)
+        self._returned += np.where(upright, reward, 0.0)
 
     @property
     def settled(self) -> bool:
@@ -134,30 +124,28 @@ class Trial:
         rollout = Rollout(robot, size, terrain, scenario.commands, scenario.randomization, seed, *driver)
         simulation, clock = rollout.simulation, rollout.shaper.clock
         period, gait = simulation.period, GaitRecorder(simulation)
-        recorder = EpisodeRecorder(robot, terrain, size, period, scenario.settling)
+        recorder = EpisodeRecorder(robot, size, period, scenario.settling)
         rewards = Rewards(load_task("velocity"), size, "score")
         push_period = round(PUSH_INTERVAL / period)
         lying_share = 0.0 if robot.lie_pose is None else scenario.lying_share
         lying = np.arange(size) % 2 < 2 * lying_share - 1e-9  # every second one for a half, all for one
-        upright = ~stand_up(rollout, lying, np.random.default_rng([seed, 4]))
+        upright = ~begin_lying(rollout, lying, np.random.default_rng([seed, 4]))
         started = simulation.time
         for step in range(self.periods):
             seen = rollout.observe()
             upright &= ~simulation.fallen(seen.state)
             simulation.active &= upright
-            recorder.record(seen.state, rollout.shaper.setpoint, upright)
             wanted = rollout.act(seen)
             if step % push_period == push_period // 2:
                 simulation.push_randomly(np.ones(size, dtype=bool), scenario.push)
             if step == round(KICK_TIME / period):
                 simulation.kick(scenario.kick)
-            before = rollout.limiter.last
-            targets = rollout.send(wanted, record=True)
-            targets_of = (wanted, targets, before if step else targets, rollout.recorded)
-            view = View(simulation, seen.state, rollout.shaper.setpoint, clock.phase, clock.walking, *targets_of)
-            recorder.add_reward(rewards(view)[0])
-            strides = clock.frequency(rollout.shaper.setpoint)
-            gait.record(rollout.recorded, seen.state, strides, clock.walking, upright & recorder.settled)
+            sent = rollout.send(wanted, record=True)
+            targets = (wanted, sent, rollout.limiter.previous if step else sent)
+            period_of = (rollout.shaper.setpoint, clock.phase, clock.walking)
+            view = View(simulation, seen.state, *period_of, *targets, rollout.recorded)
+            recorder.record(view, rewards(view)[0], upright)
+            gait.record(view, clock.frequency(view.setpoint), upright & recorder.settled)
         elapsed = simulation.time - started
         diverged = simulation.active & (elapsed < self.periods * period - simulation.time_step)  # MuJoCo reset it
         fell = ~upright | simulation.fallen(simulation.state()) | diverged

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import mujoco
@@ -14,16 +14,27 @@ from fcnet_core.arrays import Array, Rows
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import xyzw_from_wxyz
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, feet_of, prefix, root_of
-from quadruped_sim.physics.simulator import OF_FEET, OF_JOINTS
 
+RATE = 50.0  # [Hz] of the control if neither a policy nor settings have another
+LONGEST_STEP = 0.004  # [s] of the physics
+MEASURED = ("joint_position", "joint_velocity", "orientation", "angular_velocity")  # signals of every robot
+# What is sampled in every time step: of the feet [N, m, m/s, rad/s, in the world frame], and of the joints [Nm, rad/s].
+OF_FEET = ("foot_force", "foot_position", "foot_velocity", "foot_spin")
+OF_JOINTS = ("torque", "joint_rate")
+Samples = Mapping[str, Array]
 NO_SENSORS = int(mujoco.mjtDisableBit.mjDSBL_SENSOR)
+
+
+def time_step(period: float) -> float:
+    """Return the time step [s] of the physics: the longest of at most LONGEST_STEP that divides a control period."""
+    return period / math.ceil(period / LONGEST_STEP - 1e-9)
 
 
 class Layout:
     """Where a compiled model keeps what belongs to the robot, in the order of its joints and feet.
 
     position, quaternion (w, x, y, z), joints: in qpos; velocity (world frame), spin (body frame), rates: in qvel;
-    trunk: number of the free body; sampled: places and shapes in sensordata of what Simulator.step records.
+    trunk: number of the free body; sampled: places and shapes in sensordata of what Simulation.step records.
     """
 
     def __init__(self, robot: Robot, model: mujoco.MjModel) -> None:
@@ -61,6 +72,11 @@ class Body:
     def time_step(self) -> float:
         """Of the physics [s]."""
         return float(self.model.opt.timestep)
+
+    @property
+    def joints(self) -> Array:
+        """Angles (N,) [rad] of the joints."""
+        return self.data.qpos[self.at.joints].copy()
 
     @property
     def orientation(self) -> Array:

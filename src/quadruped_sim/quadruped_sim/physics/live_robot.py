@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import mujoco
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array, ArraySpec, Mask
+from fcnet_core.arrays import Array, ArraySpec
 from fcnet_core.legs.stand_motion import STANDING, stand_path
 from fcnet_core.observation import SensorErrors, SensorReading, TrunkPose
 from fcnet_core.observation.sensors import DEFAULT, sensors_of
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
-from quadruped_sim.physics.body import Body
+from quadruped_sim.physics.body import MEASURED, Body, time_step
 from quadruped_sim.physics.mjcf import STIFFNESS, build_model, folded_height, stand_height
 from quadruped_sim.physics.placement import Place, StartPose, trunk_above
-from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
 ACCELEROMETER_NOISE = 0.3  # [m/s^2] standard deviation at noise 1
@@ -26,14 +23,11 @@ SETTLING_TIME = 1.5  # [s] in which a robot that was laid down comes to rest
 
 
 class LiveRobot(Body):
-    """A robot on a terrain, damped until it gets position targets: a Simulator of one robot.
+    """A robot on a terrain, damped until it gets position targets.
 
     start, place: pose and place of the start; changes take effect at the next reset. period [s]: of the control. noise:
     factor of the errors of its sensors, see config/sensors.yaml.
     """
-
-    batch = None
-    provides = frozenset({*MEASURED, "linear_velocity", "torque"})
 
     def __init__(
         self,
@@ -70,7 +64,7 @@ class LiveRobot(Body):
         """Whether the joints are only damped, following no target."""
         return not self.model.actuator_gainprm[:, STIFFNESS].any()
 
-    def reset(self, mask: Mask | None = None) -> None:
+    def reset(self) -> None:
         """Place the robot at rest: lying on belly or back and damped, or standing on stiff legs."""
         self._elapsed = self.time
         lying = self.start != "standing"
@@ -103,15 +97,10 @@ class LiveRobot(Body):
         """Damp the joints: they follow no targets and only resist motion."""
         self._command(0.0, 0.0, 0.0, 0.0, self.robot.damping)
 
-    def step(self, targets: Array | None, record: bool = False) -> Samples:
-        """Advance by one control period under position targets (N,) [rad], or damped; nothing is recorded."""
+    def step(self, targets: Array | None) -> None:
+        """Advance by one control period under position targets (N,) [rad], or damped."""
         self.damp() if targets is None else self.follow(targets)
         self.advance(round(self.period / self.time_step))
-        return {}
-
-    def push(self, velocity: Array) -> None:
-        """Change the trunk's velocity (3,) [m/s] in the world frame."""
-        self.accelerate(velocity)
 
     def shove(self, speed: float, direction: float | None = None, height: float = 0.0) -> float:
         """Change the trunk's horizontal velocity by `speed` [m/s] towards `direction` [rad] from its heading, or in
@@ -151,23 +140,8 @@ class LiveRobot(Body):
             angular_velocity=self.velocity[3:],
         )
 
-    def signals(self, ideal: bool = False, names: Iterable[str] = MEASURED) -> dict[str, Array]:
-        """Return signals (n,), see Simulator, with the errors of the sensors; `torque` (N,) [Nm] has none."""
-        known = {
-            "joint_position": self.data.qpos[self.at.joints],
-            "joint_velocity": self.data.qvel[self.at.rates],
-            "orientation": self.orientation,
-            "angular_velocity": self.velocity[3:],
-            "torque": self.data.actuator_force,
-        }
-        if not ideal:
-            known |= self._measure()
-        if "linear_velocity" in (chosen := list(names)):
-            known["linear_velocity"] = self.ground_truth().linear_velocity
-        return {name: known[name].copy() for name in chosen}
-
-    def _measure(self) -> dict[str, Array]:
-        """Return the signals MEASURED with the errors of the sensors."""
+    def signals(self) -> dict[str, Array]:
+        """Return the signals MEASURED (n,), with the errors of the sensors."""
         data, at = self.data, self.at
         rates = data.sensordata[at.sampled["joint_rate"][0]] if self._noise else data.qvel[at.rates]  # see Simulation
         true = (np.zeros(3), data.sensor("gyroscope").data, data.qpos[at.joints], rates)
@@ -198,9 +172,9 @@ class MotorDrivenRobot(LiveRobot):
     MuJoCo integrates its part in dq implicitly, so that high damping stays stable.
     """
 
-    def reset(self, mask: Mask | None = None) -> None:
+    def reset(self) -> None:
         """Return the robot to its start, at rest and without torque."""
-        super().reset(mask)
+        super().reset()
         self.release()
 
     def drive(

@@ -1,4 +1,4 @@
-"""A batch of robots in MuJoCo, advanced one control period at a time: a Simulator."""
+"""A batch of robots in MuJoCo, advanced one control period at a time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from fcnet_core.arrays import Array, Mask
 from fcnet_core.observation.sensors import sensors_of
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, xyzw_from_wxyz
-from quadruped_sim.physics.body import Body, Layout
+from quadruped_sim.physics.body import MEASURED, Body, Layout, Samples, time_step
 from quadruped_sim.physics.mjcf import build_model, folded_height, footprint, stand_height
 from quadruped_sim.physics.placement import Place, trunk_above
 from quadruped_sim.physics.randomization import NOMINAL, Randomization, apply_draw, draw
-from quadruped_sim.physics.simulator import MEASURED, Samples, time_step
 from quadruped_sim.physics.terrain import Terrain
 
 # A simulated robot has fallen if its trunk is this low or tilted by more than 60 degrees: it will not walk on. The
@@ -85,11 +84,6 @@ class Simulation:
         self._arrived: dict[str, Array] = {}
         self._late_rates = randomization.noise > 0 and sensors_of(randomization.sensors)["joint_velocity"].late
         self.reset()
-
-    @property
-    def provides(self) -> frozenset[str]:
-        """Names of the signals, see `signals`."""
-        return frozenset({*MEASURED, "position", "linear_velocity", "foot_contact", "base_height", *SIGNALLED})
 
     @property
     def time(self) -> Array:
@@ -167,11 +161,12 @@ class Simulation:
     def signals(
         self, ideal: bool = False, names: Iterable[str] = MEASURED, state: BodyState | None = None
     ) -> dict[str, Array]:
-        """Return signals, see Simulator: what a robot measures, and what only a simulation knows, always true. state:
-        the one now, if it is known.
+        """Return signals (B, n) by name. state: the one now, if it is known.
 
-        position (B, 3) [m] in the world; linear_velocity (B, 3) [m/s] in the body frame; foot_contact (B, F) 0 or 1;
-        base_height (B, 1) [m] over the ground; and SIGNALLED.
+        Those MEASURED are as a robot measures them: joint angles as the encoders count them, and while states drop out
+        the last ones that arrived; ideal: their true values. What only a simulation knows is true: position (B, 3) [m]
+        in the world; linear_velocity (B, 3) [m/s] in the body frame; foot_contact (B, F) 0 or 1; base_height (B, 1) [m]
+        over the ground; and SIGNALLED.
         """
         state = state or self.state()
         found = {name: self._signal(name, state) for name in names}
@@ -191,8 +186,13 @@ class Simulation:
         return found
 
     def step(self, targets: Array, record: bool = False) -> Samples:
-        """Advance every active robot by one control period, see Simulator. Targets take effect after that robot's delay
-        and this period's jitter; of targets that have arrived the newest counts. They are clipped to the joint limits.
+        """Advance every active robot by one control period under position targets (B, N) [rad] as the encoders count
+        them, clipped to the joint limits. They take effect after that robot's delay and this period's jitter; of
+        targets that have arrived the newest counts.
+
+        record: return what was sampled in the T time steps, valid until the next step: foot_force (T, B, F) [N];
+        foot_position, foot_velocity, foot_spin (T, B, F, 3) [m, m/s, rad/s] in the world frame; torque and
+        joint_rate (T, B, N) [Nm, rad/s] of one instant.
         """
         joints = np.clip(targets, self.robot.lower, self.robot.upper) - self.drawn["joint_zero"]
         self._queue = [joints, *self._queue[:-1]]

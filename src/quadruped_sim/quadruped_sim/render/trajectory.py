@@ -89,8 +89,7 @@ def trajectory_of_policy(
     def record() -> None:
         truth, setpoint = live.ground_truth(), controller.runner.setpoint
         measured = np.array([*truth.linear_velocity[:2], truth.angular_velocity[2]])
-        joints = live.signals(ideal=True)["joint_position"]
-        rows.append((truth.position, truth.orientation, joints, setpoint[:3].copy(), measured))
+        rows.append((truth.position, truth.orientation, live.joints, setpoint[:3].copy(), measured))
 
     controlled = ControlledRobot(live, model, after=record)
     controller = controlled.controller

@@ -19,22 +19,7 @@ from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.observation.sensors import DEFAULT, SensorModel
 from fcnet_core.robot import Robot, load_robot
 from fcnet_core.verbs import STDOUT, add_json, check_json
-from quadruped_sim.evaluation.results import (
-    COLUMNS,
-    LEGEND,
-    MET,
-    Evaluation,
-    Subject,
-    card_head,
-    continue_evaluation,
-    gait_table,
-    markdown,
-    read_evaluation,
-    row,
-    speed_table,
-    summary,
-    text_line,
-)
+from quadruped_sim.evaluation import results
 from quadruped_sim.evaluation.scenarios import Scenario, getting_up, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
 from quadruped_sim.evaluation.trial import Trial, trials
@@ -107,42 +92,42 @@ def run(args: argparse.Namespace) -> int:
     check_writable(args.markdown)
     file = Path(args.json) if args.json and args.json != STDOUT else None
     policy, expert = (one.fingerprint if one else None for one in (model, teacher))
-    subject = Subject(robot.name, policy, args.seed, args.episodes, expert, args.sensors)
-    results = continue_evaluation(file, subject)
+    subject = results.Subject(robot.name, policy, args.seed, args.episodes, expert, args.sensors)
+    evaluation = results.continue_evaluation(file, subject)
     baseline = _baseline(args.baseline, subject).scenarios if args.baseline else {}
-    done, table = results.scenarios, sys.stderr if args.json == STDOUT else sys.stdout
+    done, table = evaluation.scenarios, sys.stderr if args.json == STDOUT else sys.stdout
 
     def cells(scenario: Scenario) -> list[str]:
         score = done[scenario.name]
-        return row(scenario, score, baseline.get(scenario.name)) if model else row(scenario, None, score)
+        return results.row(scenario, *((score, baseline.get(scenario.name)) if model else (None, score)))
 
-    print(text_line(list(COLUMNS)), file=table)
+    kept = [cells(scenario) for scenario in chosen if scenario.name in done]
+    print(*map(results.text_line, [results.COLUMNS, *kept]), sep="\n", file=table, flush=True)
     missing = [scenario for scenario in chosen if scenario.name not in done]
-    for scenario in chosen:
-        if scenario not in missing:
-            print(text_line(cells(scenario)), file=table, flush=True)
     name, who = args.robot or robot.name, (args.episodes, args.seed, model, teacher)
     try:
         for scenario, episodes in _measured([trials(name, scenario, *who) for scenario in missing], args.workers):
             done[scenario.name] = score_of(scenario, episodes)
             if file:
-                results.write(file)
-            tqdm.write(text_line(cells(scenario)), file=table)
+                evaluation.write(file)
+            tqdm.write(results.text_line(cells(scenario)), file=table)
     except KeyboardInterrupt:
         advice = "run the same command again to resume" if file else "with --json FILE it could be resumed"
         print(f"fcnet: stopped after {len(done)} scenarios; {advice}", file=sys.stderr)
         return 130
     rows, scores = [cells(scenario) for scenario in chosen], {scenario.name: done[scenario.name] for scenario in chosen}
-    missed = [line for line in rows if line[-1] != MET]
-    overall = summary(done, baseline) if model else ""
+    missed = [line for line in rows if line[-1] != results.MET]
+    overall = results.summary(done, baseline) if model else ""
     met = f"{len(rows) - len(missed)} of {len(rows)} scenarios meet their target. {overall}".strip()
     met += f" Sensors: {args.sensors} (docs/simulation.md)."
-    print(*filter(None, (met, LEGEND, gait_table(scores), speed_table(scores))), sep="\n", file=table)
+    more = [text for text in (results.gait_table(scores), results.speed_table(scores)) if text]
+    print(met, results.LEGEND, *more, sep="\n", file=table)
     if args.json == STDOUT:
-        print(results.text(), end="")
+        print(evaluation.text(), end="")
     if args.markdown:
-        card = card_head([robot.name, model.card.policy_type], args.sensors) if model else ""
-        write_whole(args.markdown, (card + markdown(rows, scores, met)).encode(errors="replace"))
+        card = results.card_head([robot.name, model.card.policy_type], args.sensors) if model else ""
+        parts = [results.markdown(list(results.COLUMNS), rows), results.LEGEND, met, *more]
+        write_whole(args.markdown, (card + "\n\n".join(parts) + "\n").encode(errors="replace"))
     for line in missed:
         print(f"fcnet: {line[0]} {line[-1]}", file=sys.stderr)
     return 1 if missed and not args.no_fail else 0
@@ -177,8 +162,8 @@ def _chosen(robot: Robot, names: str, listed: bool, sensors: SensorModel) -> lis
     return [known[name] for name in known if name in chosen]
 
 
-def _baseline(path: Path, subject: Subject) -> Evaluation:
-    found = read_evaluation(path)
+def _baseline(path: Path, subject: results.Subject) -> results.Evaluation:
+    found = results.read_evaluation(path)
     if replace(found.subject, teacher=None) != replace(subject, policy=None, teacher=None):
         raise SimulationError(
             f"{path} is not the expert's evaluation on the {subject.robot} with seed {subject.seed}, {subject.episodes}"

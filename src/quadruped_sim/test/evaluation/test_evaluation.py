@@ -1,6 +1,7 @@
 """Closed-loop measurements: what counts as a fall, how errors are averaged, and that nothing but the seed decides."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from quadruped_sim.physics.randomization import KIND
 from quadruped_sim.physics.simulation import BodyState
 from quadruped_sim.physics.terrain import Flat, Slope
 from quadruped_sim.tasks.setpoints import SetpointSource
+from quadruped_sim.tasks.view import View
 
 
 @pytest.fixture(scope="module")
@@ -26,21 +28,13 @@ NO_GAIT = no_sums(2)
 STOOD = np.zeros(2, dtype=bool)
 
 
-def _state(count, *, position=(0.0, 0.0, 0.36), velocity=(0.0, 0.0, 0.0), yaw=0.0, yaw_rate=0.0):
-    turned = [0.0, 0.0, np.sin(yaw / 2), np.cos(yaw / 2)]
-    return BodyState(
-        position=np.tile(position, (count, 1)),
-        orientation=np.tile(turned, (count, 1)),
-        linear_velocity=np.tile(velocity, (count, 1)),
-        angular_velocity=np.tile([0.0, 0.0, yaw_rate], (count, 1)),
-        joint_position=np.zeros((count, 12)),
-        joint_velocity=np.zeros((count, 12)),
-        contact=np.ones((count, 4), dtype=bool),
-    )
-
-
-def _setpoint(count, **fields):
-    return np.tile([fields.get(name, 0.0) for name in SETPOINT_FIELDS], (count, 1)).astype(float)
+def _view(robot, terrain, position=(0, 0, 0.36), velocity=(0, 0, 0), yaw=0.0, yaw_rate=0.0, setpoint=None):
+    """A control period of two robots that do the same."""
+    turned, none = [0.0, 0.0, np.sin(yaw / 2), np.cos(yaw / 2)], np.zeros(12)
+    places = (position, turned, velocity, [0.0, 0.0, yaw_rate], none, none, np.ones(4, dtype=bool))
+    state = BodyState(*(np.tile(values, (2, 1)).astype(float) for values in places))
+    asked = np.zeros((2, 9)) if setpoint is None else setpoint
+    return View(SimpleNamespace(robot=robot, terrain=terrain), state, asked, *[None] * 6)
 
 
 def test_the_table_of_tests_is_complete(robot):
@@ -108,12 +102,12 @@ def test_a_policy_that_lets_the_robot_down_falls_and_stays_out(known, aliengo, s
 
 
 def test_velocity_is_taken_in_the_heading_frame_and_averaged_over_a_stride(aliengo):
-    recorder = EpisodeRecorder(aliengo, Flat(), 2, 0.02)
-    upright = np.ones(2, dtype=bool)
+    recorder, upright = EpisodeRecorder(aliengo, 2, 0.02), np.ones(2, dtype=bool)
     for step in range(150):
         sway = 0.3 * np.sin(2 * np.pi * aliengo.gait.frequency * step * 0.02)
-        state = _state(2, velocity=(sway, 0.5, 0.0), yaw=np.pi / 2, yaw_rate=0.2)  # heading along +y
-        recorder.record(state, _setpoint(2, vx=0.4, vy=-0.0, yaw_rate=0.2), upright)
+        moves = {"velocity": (sway, 0.5, 0.0), "yaw": np.pi / 2, "yaw_rate": 0.2}  # heading along +y
+        asked = np.array([[0.4, 0.0, 0.2, *[0.0] * 6]] * 2)
+        recorder.record(_view(aliengo, Flat(), **moves, setpoint=asked), np.zeros(2), upright)
     score = score_of(scenarios(aliengo)["flat"], recorder.episodes(np.zeros(2, dtype=bool), STOOD, NO_GAIT))
     np.testing.assert_allclose(score.velocity, (0.1, 0.0, 0.0), atol=1e-9)
     np.testing.assert_allclose(score.bias, (0.1, 0.0, 0.0), atol=1e-9)
@@ -121,14 +115,13 @@ def test_velocity_is_taken_in_the_heading_frame_and_averaged_over_a_stride(alien
 
 
 def test_height_is_over_the_ground_below_and_errors_end_with_a_fall(aliengo):
-    recorder, upright = EpisodeRecorder(aliengo, Slope(10), 2, 0.02), np.ones(2, dtype=bool)
+    recorder, upright = EpisodeRecorder(aliengo, 2, 0.02), np.ones(2, dtype=bool)
     above = 0.36 + 0.02 + 2.5 * np.tan(np.deg2rad(10))
     for step in range(200):
         upright[1] = step < 120  # in place: what was recorded must not change
-        state = _state(2, position=(4.0, 0.0, above))
-        state.position[1, 2] -= 0.0 if upright[1] else 5 * step
-        recorder.record(state, _setpoint(2), upright)
-        recorder.add_reward(np.full(2, 1.5 * 0.02))
+        view = _view(aliengo, Slope(10), position=(4.0, 0.0, above))
+        view.state.position[1, 2] -= 0.0 if upright[1] else 5 * step
+        recorder.record(view, np.full(2, 1.5 * 0.02), upright)
     episodes = recorder.episodes(np.array([False, True]), STOOD, NO_GAIT)
     window = 20
     assert episodes.strides.tolist() == [200 - 50 - window + 1, 120 - 50 - window + 1]

@@ -6,6 +6,7 @@ import pytest
 from quadruped_sim.evaluation.gait_quality import GRAVITY, GaitRecorder, quality
 from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Flat, Stairs
+from quadruped_sim.tasks.view import View
 
 PERIODS, STEPS, TIMESTEP = 100, 5, 0.004
 ALL = np.ones(1, dtype=bool)
@@ -13,11 +14,12 @@ ALL = np.ones(1, dtype=bool)
 
 def _quality(robot, samples, speed=0.5, rate=2.5, walking=ALL, counted=ALL, terrain=None):
     simulation = Simulation(robot, 1, terrain or Flat())
-    recorder, state = GaitRecorder(simulation), simulation.state()
+    recorder, state, nothing = GaitRecorder(simulation), simulation.state(), np.zeros((1, 12))
     state.linear_velocity[:] = speed, 0.0, 0.0
     for period in range(PERIODS):
         now = {name: values[STEPS * period : STEPS * (period + 1)] for name, values in samples.items()}
-        recorder.record(now, state, np.array([rate]), walking, counted)
+        view = View(simulation, state, np.zeros((1, 9)), np.zeros(1), walking, nothing, nothing, nothing, now)
+        recorder.record(view, np.array([rate]), counted)
     return quality(recorder.sums)
 
 

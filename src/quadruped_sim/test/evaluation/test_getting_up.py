@@ -11,8 +11,7 @@ from fcnet_core.names import Mode
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity, roll_pitch_yaw
 from quadruped_sim.controlled_robot import ControlledRobot
-from quadruped_sim.evaluation import lying_start
-from quadruped_sim.evaluation.getting_up import FALLS, GROUNDS, get_up, recover, stand_up
+from quadruped_sim.evaluation.getting_up import FALLS, GROUNDS, begin_lying, get_up, recover, stand_up
 from quadruped_sim.physics.randomization import NOMINAL
 from quadruped_sim.physics.terrain import START, Slope, Stairs
 from quadruped_sim.rollout import Rollout
@@ -33,8 +32,8 @@ def seen(monkeypatch):
         cycle(controlled, *setpoint)
         if controller.mode is Mode.WALKING or controller.mode is Mode.FAULT:
             return
-        state = live.signals(ideal=True, names=("joint_position", "joint_velocity", "torque", "orientation"))
-        joints, velocity, torque, orientation = state.values()
+        joints, orientation, torque = live.joints, live.orientation, live.data.actuator_force
+        velocity = live.data.qvel[live.at.rates]
         turning[:] += live.period / robot.safety.fall_rate_time * (live.velocity[3:5] - turning)
         figures = {
             "torque": np.abs(torque / robot.torque_limit).max(),
@@ -98,7 +97,7 @@ def test_a_robot_that_cannot_carry_itself_has_failed(monkeypatch):
 def _begin(robot, terrain):
     rollout = Rollout(robot, len(LYING), terrain, SetpointRanges(), NOMINAL, seed=5)
     before = rollout.simulation.state()
-    failed = lying_start.stand_up(rollout, LYING, np.random.default_rng(0))
+    failed = begin_lying(rollout, LYING, np.random.default_rng(0))
     return rollout.simulation, before, failed
 
 
@@ -123,5 +122,5 @@ def test_before_stairs_they_lie_at_the_start_and_head_ahead(robot):
 
 def test_without_any_that_lies_nothing_moves(aliengo):
     rollout = Rollout(aliengo, 2, Stairs(0.1), SetpointRanges(), NOMINAL, seed=5)
-    assert not lying_start.stand_up(rollout, np.zeros(2, dtype=bool), np.random.default_rng(0)).any()
+    assert not begin_lying(rollout, np.zeros(2, dtype=bool), np.random.default_rng(0)).any()
     assert rollout.simulation.time == pytest.approx([0.0, 0.0])

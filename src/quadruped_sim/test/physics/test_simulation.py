@@ -7,10 +7,10 @@ from msgspec import convert
 from msgspec.structs import replace
 
 from fcnet_core.observation import LAYOUT
+from quadruped_sim.physics.body import time_step
 from quadruped_sim.physics.mjcf import DAMPING, STIFFNESS, stand_height
 from quadruped_sim.physics.randomization import KIND, NOMINAL, RANGES, TYPICAL, Randomization
 from quadruped_sim.physics.simulation import Simulation
-from quadruped_sim.physics.simulator import time_step
 from quadruped_sim.physics.terrain import Flat, Patch, Rough, Stairs
 from quadruped_sim.rollout import Rollout
 from quadruped_sim.tasks.setpoints import SetpointRanges
