@@ -10,7 +10,7 @@ from hypothesis import settings
 from made_robots import BIPED, TAILED, small_model
 
 from fcnet_core.learning.config import example_config
-from fcnet_core.model_file import PolicyModel, card_for_robot
+from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot, load_robot
@@ -56,6 +56,13 @@ def robot_from(tmp_path: Path) -> Callable[[str], Robot]:
 def standing_policy(aliengo: Robot) -> PolicyModel:
     """A policy whose output is the stand pose, whatever it sees."""
     return small_model(aliengo, spread=0.0)
+
+
+@pytest.fixture
+def policy(standing_policy: PolicyModel, tmp_path: Path) -> Path:
+    """The file of that policy."""
+    save_model(standing_policy, tmp_path / "policy.safetensors")
+    return tmp_path / "policy.safetensors"
 
 
 @pytest.fixture(scope="session")

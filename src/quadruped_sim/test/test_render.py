@@ -11,7 +11,7 @@ from PIL import Image
 
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.errors import SimulationError
-from fcnet_core.model_file import load_model, save_model, shipped_model
+from fcnet_core.model_file import load_model, shipped_model
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat, named_terrain
 from quadruped_sim.render.renderer import display_model, offscreen_context
@@ -26,12 +26,6 @@ def opengl():
         offscreen_context(mujoco.MjModel.from_xml_string("<mujoco/>"), 16, 16)[0].free()
     except SimulationError as error:
         pytest.skip(str(error))
-
-
-@pytest.fixture
-def policy(standing_policy, tmp_path):
-    save_model(standing_policy, tmp_path / "policy.safetensors")
-    return tmp_path / "policy.safetensors"
 
 
 def test_a_policy_walks_as_commanded_until_the_phases_end(aliengo):

@@ -38,10 +38,10 @@ def plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "plan.yaml"
 
 
-def _fcnet(*arguments: str, **options: Any) -> subprocess.Popen[str]:
+def _fcnet(*arguments: str) -> subprocess.Popen[str]:
     """Start `fcnet ARGUMENTS` as a process."""
     command = [sys.executable, "-m", "fcnet_core.cli", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def _wait(condition: Callable[[], Any], process: subprocess.Popen[str] | None = None) -> None:
@@ -73,10 +73,6 @@ def _running(process: int) -> bool:
         return False
 
 
-def _shrink_the_disk() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (SHARD_BYTES // 2, SHARD_BYTES // 2))
-
-
 def test_interrupted_out_of_disk_space_and_killed_it_continues_to_the_same_bytes(capsys) -> None:
     arguments = ("collect", "--config", "plan.yaml", "--processes", "1", "--out", "cut")
     process = _fcnet(*arguments)
@@ -89,7 +85,8 @@ def test_interrupted_out_of_disk_space_and_killed_it_continues_to_the_same_bytes
     kept, shards = _content("cut"), _shards("cut")
     assert 0 < len(shards) < 10
 
-    process = _fcnet(*arguments, preexec_fn=_shrink_the_disk)
+    process = _fcnet(*arguments)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (SHARD_BYTES // 2, SHARD_BYTES // 2))
     _, errors = process.communicate(timeout=TIMEOUT)
     assert process.returncode == USAGE_ERROR and "Traceback" not in errors
     assert errors.splitlines()[-1].startswith("fcnet: cut/shard-")

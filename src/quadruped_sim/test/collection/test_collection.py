@@ -164,11 +164,6 @@ def test_an_invalid_plan_is_refused_with_its_name_and_the_setting(change, named,
     assert "plan.yaml" in str(error.value)
 
 
-def test_a_missing_plan_is_refused(tmp_path):
-    with pytest.raises(FcnetError, match=r"plan\.yaml"):
-        load_plan(tmp_path / "plan.yaml")
-
-
 @pytest.mark.parametrize("path", sorted(CONFIG.glob("*.yaml")), ids=lambda path: path.stem)
 def test_a_damaged_plan_is_used_or_refused_in_a_sentence(path):
     counts = read_damaged(path, load_plan, files=50)

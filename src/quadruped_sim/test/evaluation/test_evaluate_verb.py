@@ -36,12 +36,6 @@ MODELS = shipped_model("a1").parent
 FEW = ["--scenarios", "stand,flat", "--episodes", "2", "--processes", "1"]
 
 
-@pytest.fixture
-def policy(standing_policy, tmp_path):
-    save_model(standing_policy, tmp_path / "policy.safetensors")
-    return tmp_path / "policy.safetensors"
-
-
 def test_expert_and_policy_stand_side_by_side_and_the_number_of_processes_changes_nothing(policy, tmp_path, capsys):
     """The policy is the best of a training run, in whose folder its results are kept."""
     expert, folder, again = tmp_path / "expert.json", RunFolder(tmp_path / "run"), tmp_path / "again.json"

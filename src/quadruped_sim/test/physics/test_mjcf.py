@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from fcnet_core.control.command import CommandShaper
 from fcnet_core.robot import LEGS
 from quadruped_sim.physics.mjcf import REAL, build_model
 from quadruped_sim.physics.randomization import KIND, SIMPLE
-from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Flat
-from quadruped_sim.trot_expert import FIELD, TrotExpert
+from quadruped_sim.rollout import Rollout
+from quadruped_sim.tasks.setpoints import SetpointRanges
 
 MAKERS = {"aliengo": (24.638, 0.25), "a1": (12.453, 0.2)}  # [kg], sums of the links in their URDFs, and calf [m]
 
@@ -113,12 +112,9 @@ def test_legs_that_cross_touch_and_are_pushed_apart_and_poses_of_rest_do_not_tou
 )
 def test_a_robot_that_walks_does_not_touch_itself(robot, commands):
     drawn = replace(KIND, effects=replace(SIMPLE, self_collision=True))
-    simulation = Simulation(robot, 1, Flat(), randomization=drawn)
-    expert, shaper = TrotExpert(robot, 1), CommandShaper(robot.commands, robot.gait, 0.02)
-    wanted = np.zeros((1, len(FIELD)))
-    for name, value in commands.items():
-        wanted[0, FIELD[name]] = value
+    ranges = SetpointRanges({name: (value, value) for name, value in commands.items()})
+    rollout = Rollout(robot, 1, Flat(), ranges, drawn, seed=0)
+    body = rollout.simulation.bodies[0]
     for _ in range(150):
-        shaper.step(wanted)
-        simulation.step(expert.act(simulation.state(), shaper))
-        assert not _touching(simulation.bodies[0].model, simulation.bodies[0].data)
+        rollout.send(rollout.advise(rollout.observe()))
+        assert not _touching(body.model, body.data)

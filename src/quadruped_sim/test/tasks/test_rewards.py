@@ -1,6 +1,7 @@
 """Rewards and signals of the shipped tasks are those of the first releases; data/rewards.npz has their numbers."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from fcnet_core.robot import load_robot
-from quadruped_sim.physics.simulation import BodyState
+from quadruped_sim.physics.simulation import BodyState, Simulation
 from quadruped_sim.physics.terrain import Flat, Rough
 from quadruped_sim.tasks.task import Rewards, load_task
 from quadruped_sim.tasks.view import View
@@ -77,29 +78,19 @@ def test_the_signals_of_a_teacher_and_its_critic_are_those_of_the_first_releases
             np.testing.assert_allclose(seen, np.delete(recorded, [*range(19), *range(20, 27)], axis=1), atol=1e-6)
 
 
-def one(name: str, **changes: object) -> View:
-    """One robot that stands still under a command of 0.5 m/s, except for `changes` of fields of its state or View."""
-    robot, turned = load_robot(name), dict(changes)
-    standing = {
-        "position": [0.0, 0.0, robot.nominal_height],
-        "orientation": [0.0, 0.0, 0.0, 1.0],
-        "linear_velocity": np.zeros(3),
-        "angular_velocity": np.zeros(3),
-        "joint_position": robot.stand_pose,
-        "joint_velocity": np.zeros(12),
-        "contact": np.ones(4, dtype=bool),
-    }
-    state = BodyState(**{field: np.array([turned.pop(field, value)]) for field, value in standing.items()})
-    records = {"torque": np.zeros((5, 1, 12)), "joint_rate": np.zeros((5, 1, 12)), "foot_force": np.full((5, 1, 4), 50)}
-    records |= {field: np.broadcast_to(turned.pop(field, now), now.shape) for field, now in records.items()}
-    period = {
-        "setpoint": np.array([[0.5, *np.zeros(8)]]),
-        "phase": np.zeros(1),
-        "walking": np.zeros(1, dtype=bool),
-        **dict.fromkeys(("requested", "sent", "before"), robot.stand_pose[None]),
-    }
-    simulation = SimpleNamespace(robot=robot, terrain=Flat(), period=0.02, touching=lambda *_: np.zeros(1, dtype=bool))
-    return View(simulation, state, **(period | turned), records=records)
+@pytest.fixture
+def one(still_samples):
+    """Makes a view of one robot that stands still under a command of 0.5 m/s, except for changes by field."""
+
+    def make(name: str, **changes: object) -> View:
+        simulation = Simulation(load_robot(name), 1, Flat())
+        true, pose = simulation.state(), simulation.robot.stand_pose[None]
+        state = replace(true, **{field: np.array([changes.pop(field)]) for field in vars(true) if field in changes})
+        period = {"setpoint": 0.5 * np.eye(1, 9), "phase": np.zeros(1), "walking": np.zeros(1, dtype=bool)}
+        targets = {field: changes.pop(field, pose) for field in ("requested", "sent", "before")}
+        return View(simulation, state, **period, **targets, records=still_samples(5, 1, **changes))
+
+    return make
 
 
 def paid(task: str, view: View, section: str = "rewards") -> float:
@@ -109,7 +100,7 @@ def paid(task: str, view: View, section: str = "rewards") -> float:
 FASTER = np.full((1, 12), 0.5)
 
 
-def test_a_score_is_never_negative_and_a_reward_not_below_its_lowest_sum() -> None:
+def test_a_score_is_never_negative_and_a_reward_not_below_its_lowest_sum(one) -> None:
     dreadful = {"linear_velocity": [9.0, 0.0, 0.0], "torque": 40.0, "sent": FASTER, "requested": 100 * FASTER}
     assert paid("velocity", one("aliengo", **dreadful), "score") == 0.0
     assert paid("velocity", one("aliengo", **dreadful)) == pytest.approx(-0.05)
@@ -128,5 +119,5 @@ def test_a_score_is_never_negative_and_a_reward_not_below_its_lowest_sum() -> No
         ("contact", {}, False),
     ],
 )
-def test_tilt_and_height_end_an_episode(reason, changes, over) -> None:
+def test_tilt_and_height_end_an_episode(one, reason, changes, over) -> None:
     assert bool(load_task("a1_walk").functions("terminations", 1)[reason](one("a1", **changes))[0]) is over
