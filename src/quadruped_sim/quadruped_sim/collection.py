@@ -1,7 +1,5 @@
 """Collection of experience: the expert walks with disturbed actions, or labels the states that a student visits."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass

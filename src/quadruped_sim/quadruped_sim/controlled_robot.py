@@ -1,7 +1,5 @@
 """Simulated robots behind the controller that commands real ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fcnet_core.arrays import Array

@@ -12,8 +12,6 @@ robot's order for one control period, limited as by the controller. An episode e
 render_mode="rgb_array", render() returns a picture of the robot.
 """
 
-from __future__ import annotations
-
 import sys
 from typing import Any, Literal
 
@@ -27,7 +25,7 @@ from msgspec import to_builtins
 from fcnet_core.arrays import Array, Mask, Single
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import converted
-from fcnet_core.robot import Robot, load_robot
+from fcnet_core.robot import load_robot
 from quadruped_sim.physics.body import RATE
 from quadruped_sim.physics.randomization import Range
 from quadruped_sim.physics.terrain import named_terrain
@@ -86,8 +84,13 @@ class ManyRobots(VectorEnv[Single, Single, Any]):
         if self._terrain is not None:
             named_terrain(self._terrain)
         driven = load_robot(self._task.robot)
-        self.metadata = {**self.metadata, "render_fps": round(self._task.policy_interface(driven).rate)}
-        self.single_observation_space, self.single_action_space = self._spaces(driven)
+        interface, limits = self._task.policy_interface(driven), [driven.lower, driven.upper]
+        if np.isfinite(interface.action.clip):
+            limits = [np.full(interface.values, side * interface.action.clip) for side in (-1.0, 1.0)]
+        self.metadata = {**self.metadata, "render_fps": round(interface.rate)}
+        (shape,) = interface.shapes.values()
+        self.single_observation_space = Box(-LARGEST, LARGEST, shape, np.float32)
+        self.single_action_space = Box(*(limit.astype(np.float32) for limit in limits))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.num_envs, self._longest, self.render_mode = num_envs, max_episode_steps, render_mode
@@ -143,15 +146,6 @@ class ManyRobots(VectorEnv[Single, Single, Any]):
         if self._drawing is not None:
             self._drawing.close()
             self._drawing = None
-
-    def _spaces(self, robot: Robot) -> tuple[Box, Box]:
-        """Return the spaces of observations and actions of one robot."""
-        interface, limits = self._task.policy_interface(robot), [robot.lower, robot.upper]
-        if np.isfinite(interface.action.clip):
-            limits = [np.full(interface.values, side * interface.action.clip) for side in (-1.0, 1.0)]
-        lowest, highest = (limit.astype(np.float32) for limit in limits)
-        (shape,) = interface.shapes.values()
-        return Box(-LARGEST, LARGEST, shape, np.float32), Box(lowest, highest)
 
 
 class OneRobot(gymnasium.Env[Single, Single]):

@@ -1,7 +1,5 @@
 """Learning with stable-baselines3: robots in worker processes as one vectorised environment, and checkpoints."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor

@@ -8,8 +8,6 @@ velocity unless odom was recorded. Both are estimated from the legs, on the assu
 the feet near the lowest stand on it without slipping.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

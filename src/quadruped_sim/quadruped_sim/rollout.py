@@ -1,7 +1,5 @@
 """Simulation, commands and expert, advancing together for collection, evaluation and training."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ It sees the robot's true state and feels its feet, but not the terrain. Its gait
 policy that imitates it can know the phase of the stride. Frame H is at the trunk's centre, level, heading along x.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,6 +81,21 @@ def share_forces(feet: Array, stance: Mask, wrench: Array, highest: float, frict
     cone = friction * forces[..., 2:3]
     forces[..., :2] = np.clip(forces[..., :2], -cone, cone)
     return forces
+
+
+class _View:
+    """The robots' state as the expert needs it, in H."""
+
+    def __init__(self, state: BodyState, kinematics: LegKinematics, rows: Rows) -> None:
+        half = roll_pitch_yaw(state.orientation)[:, 2] / 2
+        heading = matrix_from_xyzw(np.stack([0 * half, 0 * half, np.sin(half), np.cos(half)], axis=-1))
+        self.rotation = heading.transpose(0, 2, 1) @ matrix_from_xyzw(state.orientation)
+        self.velocity = (state.linear_velocity[:, None] @ heading)[:, 0]
+        self.spin = (self.rotation @ state.angular_velocity[..., None])[..., 0]
+        self.joints = state.joint_position[:, rows]
+        feet, self.jacobian = kinematics.feet(self.joints)
+        self.feet = feet @ self.rotation.transpose(0, 2, 1)
+        self.contact = state.contact
 
 
 class TrotExpert:
@@ -216,21 +229,6 @@ class TrotExpert:
         forces = share_forces(view.feet, self._stance, wrench, 12.0 * mass, constants.friction) @ view.rotation
         torque = -(view.jacobian.transpose(0, 1, 3, 2) @ forces[..., None])[..., 0]
         return torque * self._stance[..., None]
-
-
-class _View:
-    """The robots' state as the expert needs it, in H."""
-
-    def __init__(self, state: BodyState, kinematics: LegKinematics, rows: Rows) -> None:
-        half = roll_pitch_yaw(state.orientation)[:, 2] / 2
-        heading = matrix_from_xyzw(np.stack([0 * half, 0 * half, np.sin(half), np.cos(half)], axis=-1))
-        self.rotation = heading.transpose(0, 2, 1) @ matrix_from_xyzw(state.orientation)
-        self.velocity = (state.linear_velocity[:, None] @ heading)[:, 0]
-        self.spin = (self.rotation @ state.angular_velocity[..., None])[..., 0]
-        self.joints = state.joint_position[:, rows]
-        feet, self.jacobian = kinematics.feet(self.joints)
-        self.feet = feet @ self.rotation.transpose(0, 2, 1)
-        self.contact = state.contact
 
 
 def _swing_path(start: Array, target: Array, clearance: Array, swing: Array) -> Array:

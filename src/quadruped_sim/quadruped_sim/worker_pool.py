@@ -2,8 +2,6 @@
 machine, or of a Ray cluster.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import multiprocessing

@@ -15,15 +15,12 @@ from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.dataset import Dataset
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.names import Mode
 from fcnet_core.observation import velocity_interface
 from quadruped_sim.collection import CollectionPlan, Collector, Part, jobs
-from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.evaluation.getting_up import get_up
 from quadruped_sim.evaluation.scenarios import scenarios
 from quadruped_sim.evaluation.score import score_of
 from quadruped_sim.evaluation.trial import Trial
-from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.terrain import Flat, Stairs
 from quadruped_sim.render.renderer import display_model
 from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
@@ -88,20 +85,13 @@ def test_it_is_an_environment(standing):
     assert np.isfinite(seen).all() and (earned > 0.0).all() and not fell.any()
 
 
-def test_a_robot_with_a_tail_trots_and_stands_up_with_it(tailed, tmp_path):
+def test_a_robot_with_a_tail_trots(tailed, tmp_path):
     part = Part(1.0, ({"kind": "flat"},), SetpointRanges({"vx": (0.4, 0.4)}), action_noise=0.0)
     plan = CollectionPlan("tailed", 1, 2, 3.0, {"walk": part}, rate=100.0)
     assert Collector(plan, tmp_path / "data", 0).collect(next(jobs(plan, 0)))["falls"] == 0
     data = Dataset(tmp_path / "data")
     assert data.manifest.joint_names == tailed.joint_names and data.manifest.control_rate == 100.0
     assert data.shards[0].action.shape == (2, 300, 13)
-    live = LiveRobot(tailed, Flat(), noise=0.0)
-    robot = ControlledRobot(live, None)
-    robot.controller.stand_up(live.time)
-    for _ in range(200):
-        robot.cycle()
-    assert robot.controller.mode is Mode.STANDING, robot.controller.fault
-    assert live.ground_truth().position[2] > 0.8 * tailed.nominal_height
 
 
 def test_what_a_robot_lacks_is_named(biped, tmp_path):

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from policy_forms import parallel
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.runner import PolicyRunner
@@ -46,11 +45,7 @@ def trained(section: dict[str, Any], observation: Array, output: Array, folder: 
     save_model(run.policy("test"), folder / "policy.safetensors")
     model = load_model(folder / "policy.safetensors")
     assert (model.card.interface, model.card.format_version) == (interface, 2)
-    policy, row = load_policy(model), np.asarray(observation[0, :1], np.float32)
-    scaled = parallel(model, model.normalisation.input(row, name))
-    expected = model.scales["action_mean"] + model.scales["action_scale"] * scaled
-    np.testing.assert_allclose(policy.step(row[0]), expected[0], atol=2e-6)
-    return PolicyRunner(policy, interface, provides=interface.reads)
+    return PolicyRunner(load_policy(model), interface, provides=interface.reads)
 
 
 def test_a_policy_whose_action_is_a_command_leads_a_walking_robot_to_a_goal(aliengo, tmp_path) -> None:

@@ -75,18 +75,6 @@ def seen_in(rollout: Rollout) -> np.ndarray:
     )
 
 
-def test_the_state_is_in_the_frame_of_the_heading(rollout):
-    simulation = rollout.simulation
-    for data, yaw in zip(data_of(simulation), (0.0, 0.5 * np.pi, np.pi), strict=True):
-        data.qpos[3:7] = np.cos(yaw / 2), 0.0, 0.0, np.sin(yaw / 2)
-        data.qvel[:3] = 0.5 * np.cos(yaw), 0.5 * np.sin(yaw), 0.1
-    state = privileged(rollout)
-    np.testing.assert_allclose(state.velocity, [[0.5, 0.0, 0.1]] * 3, atol=1e-9)
-    front_right, front_left = state.feet.position[:, 0], state.feet.position[:, 1]
-    assert (front_right[:, 0] > 0.1).all() and (front_right[:, 1] < 0).all() and (front_left[:, 1] > 0).all()
-    np.testing.assert_allclose(state.feet.velocity[:, 0, 2], 0.1, atol=1e-9)
-
-
 def test_the_teacher_sees_what_robots_have_drawn_and_the_critic_the_ground_as_well(rollout):
     robot, seen = rollout.simulation.robot, seen_in(rollout)
     assert seen.shape == (3, 97) and seen.dtype == np.float32

@@ -5,8 +5,6 @@ of transport count while the gait clock walks, saturation always; none counts be
 fall. Sums are taken over all robots before ratios are formed.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import numpy as np

@@ -2,8 +2,6 @@
 belly on every terrain, and recovering after falls. In a batch: episodes of walking that begin lying.
 """
 
-from __future__ import annotations
-
 import math
 from contextlib import suppress
 from typing import Literal

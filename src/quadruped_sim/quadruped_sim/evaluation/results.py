@@ -1,7 +1,5 @@
 """Results of an evaluation: a JSON file, complete after every scenario, so that it can be continued, and a table."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The scenarios of an evaluation: terrains, commands, disturbances, and limits for expert and policy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -91,7 +89,7 @@ def getting_up() -> dict[str, Scenario]:
 def scenarios(robot: Robot, sensors: SensorModel = DEFAULT) -> dict[str, Scenario]:
     """Return the scenarios of a robot's walk by name: all that an evaluation runs by default. sensors: their model."""
     rare = RARE_OF_SMALL_ROBOTS if robot.nominal_height < SMALL else ALMOST_NONE
-    rows = [*_on_level_ground(robot), *_of_all_commands(robot), *_on_rough_ground(rare), *_on_slopes_and_steps(rare)]
+    rows = [*_on_level_ground(robot), *_of_all_commands(robot), *_on_uneven_ground(rare)]
     every = {row.name: (row, changed(row.randomization, sensors=sensors)) for row in [*rows, *_disturbed(rare)]}
     return {name: replace(row, randomization=drawn) for name, (row, drawn) in every.items()}
 
@@ -141,13 +139,11 @@ def _of_all_commands(robot: Robot) -> Iterator[Scenario]:
         yield Scenario(f"speeds_{delay}ms", limits, speeds, randomization=late, share=1 / 3, settling=3.0)
 
 
-def _on_rough_ground(rare: float) -> Iterator[Scenario]:
+def _on_uneven_ground(rare: float) -> Iterator[Scenario]:
     for amplitude, falls in ((0.04, NONE), (0.06, rare)):
         limits, terrain = Limits(falls, (0.06, 0.06, 0.06)), {"kind": "rough", "amplitude": amplitude}
         yield Scenario(f"rough_{amplitude * 100:.0f}cm", limits, SetpointRanges(always=ROUGH_WALK), terrain)
 
-
-def _on_slopes_and_steps(rare: float) -> Iterator[Scenario]:
     def ahead(name: str, falls: float, terrain: dict[str, Any], clearance: float = 0.0) -> Scenario:
         lifted = {"clearance": (clearance, clearance)} if clearance else {}
         return Scenario(name, Limits(falls, (0.1, 0.1, 0.1)), _held({**AHEAD, **lifted}), terrain)

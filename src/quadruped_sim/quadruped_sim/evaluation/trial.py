@@ -1,9 +1,7 @@
 """Closed-loop episodes of the expert or of a policy: one robot an episode, in batches that any process can run."""
 
-from __future__ import annotations
-
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,8 +31,8 @@ class EpisodeRecorder:
         self._below = np.stack([x.ravel(), y.ravel()], axis=-1)  # spots under the trunk (9, 2) [m]
         self._window = round(1.0 / (robot.gait.frequency * period))
         self._returned: Array = np.zeros(batch)
-        self._actual: list[Array] = []
-        self._commanded: list[Array] = []
+        self._asked: Array = np.zeros(batch)
+        self._errors: list[Array] = []
         self._upright: list[Mask] = []
 
     def record(self, view: View, reward: Array, upright: Mask) -> None:
@@ -46,8 +44,8 @@ class EpisodeRecorder:
         actual = np.stack([*view.velocity[:, :2].T, turning, height, roll, pitch], axis=-1)
         commanded = view.setpoint[:, COMPARED]
         commanded[:, 3] += view.robot.nominal_height
-        self._actual.append(np.where(upright[:, None], actual, 0.0))
-        self._commanded.append(np.where(upright[:, None], commanded, 0.0))
+        self._errors.append(np.where(upright[:, None], actual - commanded, 0.0))
+        self._asked = np.where(upright, commanded[:, 0], 0.0)
         self._upright.append(upright.copy())
         self._returned += np.where(upright, reward, 0.0)
 
@@ -61,8 +59,8 @@ class EpisodeRecorder:
         sums (B,) of a GaitRecorder.
         """
         first = self._unsettled
-        error = np.stack(self._actual) - np.stack(self._commanded)
-        averages = np.lib.stride_tricks.sliding_window_view(error, self._window, axis=0)[first:].mean(axis=-1)
+        windows = np.lib.stride_tricks.sliding_window_view(np.stack(self._errors), self._window, axis=0)
+        averages = windows[first:].mean(axis=-1)
         upright = np.stack(self._upright)[first + self._window - 1 :, :, None]
         return Episodes(
             fell=fell,
@@ -71,7 +69,7 @@ class EpisodeRecorder:
             absolute=np.where(upright, np.abs(averages), 0.0).sum(0),
             signed=np.where(upright, averages, 0.0).sum(0),
             returned=self._returned,
-            asked=self._commanded[-1][:, 0],
+            asked=self._asked,
             gait=gait,
         )
 
@@ -165,8 +163,5 @@ def trials(
     batch = GETTING_UP_BATCH if scenario.getting_up else BATCH
     one = Trial(robot, scenario, seed, 0, 1, model, teacher)
     largest = max(1, min(batch, round(LARGEST_BATCH / one.periods)))
-    starts = range(0, total, largest)
-    return [
-        Trial(robot, scenario, seed, number, min(largest, total - start), model, teacher)
-        for number, start in enumerate(starts)
-    ]
+    sizes = (min(largest, total - start) for start in range(0, total, largest))
+    return [replace(one, number=number, size=size) for number, size in enumerate(sizes)]

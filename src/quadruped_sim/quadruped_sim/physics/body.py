@@ -1,7 +1,5 @@
 """One robot in MuJoCo. Nothing outside this folder uses MuJoCo's model and data of a robot."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any

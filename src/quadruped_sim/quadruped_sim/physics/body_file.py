@@ -1,7 +1,5 @@
 """Bodies of a robot from a URDF or MuJoCo file that its user has; the motors and sensors are the suite's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import mujoco
@@ -14,12 +12,11 @@ WHOLE_BODY = [1.0, 1.0, 1.0]  # [m] radius of the site of a foot, which feels al
 ROUNDING = 1e-6  # [rad]
 
 
-def read(robot: Robot) -> mujoco.MjSpec:
+def read(robot: Robot, source: BodyFile) -> mujoco.MjSpec:
     """Read the file, without its motors, sensors and keyframes, and without shapes for display whose mesh is missing.
 
     Raises SimulationError for a file that cannot be read, a body that is not in it, and a missing collision mesh.
     """
-    source = _file(robot)
     try:
         spec = mujoco.MjSpec.from_file(source.file)
     except ValueError as error:
@@ -34,9 +31,8 @@ def read(robot: Robot) -> mujoco.MjSpec:
     return spec
 
 
-def attach(robot: Robot, given: mujoco.MjSpec, world: mujoco.MjSpec) -> None:
+def attach(robot: Robot, source: BodyFile, given: mujoco.MjSpec, world: mujoco.MjSpec) -> None:
     """Attach the robot of a file to the world: a free body, joints with the robot's motors, sites for the sensors."""
-    source = _file(robot)
     root = given.body(source.root)
     for joint in root.joints:
         if joint.type == mujoco.mjtJoint.mjJNT_FREE:
@@ -57,27 +53,21 @@ def attach(robot: Robot, given: mujoco.MjSpec, world: mujoco.MjSpec) -> None:
         simulated.actfrclimited = False  # the motor has the robot's limit
 
 
-def compiled(robot: Robot, spec: mujoco.MjSpec) -> mujoco.MjModel:
+def compiled(robot: Robot, source: BodyFile, spec: mujoco.MjSpec) -> mujoco.MjModel:
     """Compile the model. Raises SimulationError if MuJoCo refuses it or the robot's limits are beyond the file's."""
-    file = _file(robot).file
     try:
         model = spec.compile()
     except ValueError as error:
-        raise SimulationError(f"the body file {file} of {robot.name} cannot be simulated: {error}") from error
+        raise SimulationError(f"the body file {source.file} of {robot.name} cannot be simulated: {error}") from error
     for name, facts in robot.joints.items():
         joint, (low, high) = model.joint(PREFIX + name), facts.limits
         least, most = joint.range
         if model.jnt_limited[joint.id] and not least - ROUNDING <= low < high <= most + ROUNDING:
             raise SimulationError(
-                f"the limits {low:g} to {high:g} rad of {name} are beyond {least:g} to {most:g} rad in {file}; "
+                f"the limits {low:g} to {high:g} rad of {name} are beyond {least:g} to {most:g} rad in {source.file}; "
                 f"correct the file of {robot.name}"
             )
     return model
-
-
-def _file(robot: Robot) -> BodyFile:
-    assert robot.model is not None
-    return robot.model
 
 
 def _remove_missing_meshes(spec: mujoco.MjSpec, file: str) -> None:

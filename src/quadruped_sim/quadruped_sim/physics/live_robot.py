@@ -1,7 +1,5 @@
 """One robot in MuJoCo that follows the newest command and never starts an episode, as a real one."""
 
-from __future__ import annotations
-
 import mujoco
 import numpy as np
 import numpy.typing as npt

@@ -2,8 +2,6 @@
 file (body_file.py).
 """
 
-from __future__ import annotations
-
 import msgspec
 import mujoco
 import numpy as np
@@ -46,7 +44,7 @@ def build_model(
 
 def compiled(robot: Robot, terrain: Terrain, spec: mujoco.MjSpec) -> mujoco.MjModel:
     """Compile the model of `robot_spec`."""
-    model = body_file.compiled(robot, spec) if robot.model else spec.compile()
+    model = body_file.compiled(robot, robot.model, spec) if robot.model else spec.compile()
     samples = terrain.height_field()
     if samples is not None:
         model.hfield_data[:] = samples.ravel()
@@ -69,7 +67,7 @@ def robot_spec(
         sensors += [f'<{kind} objtype="site" objname="{foot}_foot"/>' for foot in feet]
     sensors += [f'<actuatorfrc actuator="{name}"/>' for name in joints]
     sensors += [f'<jointvel joint="{prefix(robot)}{name}"/>' for name in joints]
-    given = body_file.read(robot) if robot.model else None
+    given = body_file.read(robot, robot.model) if robot.model else None
     friction, impratio = 1.0, given.option.impratio if given else 1.0
     if robot.primitives:
         friction, impratio = robot.body.contact.friction[0], robot.body.contact.impratio
@@ -90,8 +88,8 @@ def robot_spec(
 <sensor><gyro name="gyroscope" site="imu"/><accelerometer name="accelerometer" site="imu"/>
 {"".join(sensors)}</sensor>
 </mujoco>""")
-    if given:
-        body_file.attach(robot, given, spec)
+    if given and robot.model:
+        body_file.attach(robot, robot.model, given, spec)
     return spec
 
 

@@ -1,7 +1,5 @@
 """Start of a robot on a terrain."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

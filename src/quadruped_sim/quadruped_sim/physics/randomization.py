@@ -1,7 +1,5 @@
 """Randomisation: ranges of the properties that differ from robot to robot, and samples from them."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import msgspec

@@ -1,7 +1,5 @@
 """A batch of robots in MuJoCo, advanced one control period at a time."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -58,9 +56,7 @@ class Simulation:
         randomization: Randomization = NOMINAL,
         period: float = 0.02,
     ) -> None:
-        self.robot = robot
-        self.terrain = terrain
-        self.batch = batch
+        self.robot, self.terrain, self.batch = robot, terrain, batch
         self.period, self.time_step = period, time_step(period)
         self.steps = round(period / self.time_step)
         self.randomization = randomization

@@ -1,7 +1,5 @@
 """Terrains: their MuJoCo geometry and their height, flat around the origin, changing from `START` metres along +x."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -55,6 +53,12 @@ def box(x: float, y: float, z: float, half: tuple[float, float, float], pitch: f
     return f'<geom type="box" pos="{x:.6g} {y:.6g} {z:.6g}" size="{size}" euler="0 {pitch:.6g} 0" {GROUND} {more}/>'
 
 
+def slab(begin: float, end: float, top: float = 0.0, depth: float = 1.0, more: str = "") -> str:
+    """Return MJCF of a level box as wide as the ground, from x = `begin` to `end`, with its top at this height [m]."""
+    half = ((end - begin) / 2, HALF_WIDTH, depth / 2)
+    return box((begin + end) / 2, 0.0, top - depth / 2, half, more=more)
+
+
 def plane(z: float = 0.0, roll: float = 0.0) -> str:
     """Return MJCF of an endless plane, `roll` its rotation about x [rad]."""
     return f'<geom name="floor" type="plane" pos="0 0 {z:.6g}" size="0 0 .05" euler="{roll:.6g} 0 0" {GROUND}/>'
@@ -78,8 +82,8 @@ class Slope(Terrain):
         angle, half_length, half_depth = np.deg2rad(self.degrees), 15.0, 0.5
         x = START + half_length * np.cos(angle) + half_depth * np.sin(angle)
         z = half_length * np.sin(angle) - half_depth * np.cos(angle)
-        level = box(START - 10.0, 0.0, -half_depth, (10.0, HALF_WIDTH, half_depth))
-        return level + box(float(x), 0.0, float(z), (half_length, HALF_WIDTH, half_depth), float(-angle))
+        incline = box(float(x), 0.0, float(z), (half_length, HALF_WIDTH, half_depth), float(-angle))
+        return slab(START - 20.0, START) + incline
 
     def height(self, x: Array, y: Array) -> Array:
         return np.maximum(x - START, 0.0) * np.tan(np.deg2rad(self.degrees))
@@ -107,12 +111,10 @@ class Stairs(Terrain):
     steps: Several = 12
 
     def geoms(self) -> str:
-        depth = 0.5
-        parts = [box(START - 10.0, 0.0, -depth, (10.0, HALF_WIDTH, depth))]
+        parts = [slab(START - 20.0, START)]
         for step in range(1, self.steps + 1):
-            length = self.run if step < self.steps else 20.0
-            centre = START + self.run * (step - 1) + length / 2
-            parts.append(box(centre, 0.0, step * self.rise - depth, (length / 2, HALF_WIDTH, depth)))
+            begin, length = START + self.run * (step - 1), self.run if step < self.steps else 20.0
+            parts.append(slab(begin, begin + length, step * self.rise))
         return "".join(parts)
 
     def height(self, x: Array, y: Array) -> Array:
@@ -165,11 +167,9 @@ class Patch(Terrain):
     length: Annotated[float, Meta(ge=0.05, le=20)] = 0.6
 
     def geoms(self) -> str:
-        depth, end = 0.5, START + self.length
+        end = START + self.length
         slippery = f'priority="1" friction="{self.friction} .005 .0001" rgba=".6 .8 1 1"'  # whatever the foot's is
-        patch = box(START + self.length / 2, 0.0, -depth, (self.length / 2, HALF_WIDTH, depth), more=slippery)
-        before, after = (box(x, 0.0, -depth, (10.0, HALF_WIDTH, depth)) for x in (START - 10.0, end + 10.0))
-        return before + patch + after
+        return slab(START - 20.0, START) + slab(START, end, more=slippery) + slab(end, end + 20.0)
 
 
 @dataclass(frozen=True)
@@ -222,16 +222,11 @@ class Course(Terrain):
         ramp = (half / float(np.cos(angle)), HALF_WIDTH, depth)
         inwards, z = depth * float(np.sin(angle)), top / 2 - depth * float(np.cos(angle))
         up, level, down = self.ends
-        middle = (self.stairs + self.end) / 2
-        parts = [
-            plane(),
-            box(up - half + inwards, 0.0, z, ramp, -angle),
-            box((up + level) / 2, 0.0, top / 2, ((level - up) / 2, HALF_WIDTH, top / 2)),
-            box(down - half - inwards, 0.0, z, ramp, angle),
-        ]
-        for step in range(1, self.steps + 1):
-            along, high = middle - self.stairs - (step - 1) * self.run, step * self.rise / 2
-            parts.append(box(middle, 0.0, high, (along, HALF_WIDTH, high)))
+        parts = [plane(), box(up - half + inwards, 0.0, z, ramp, -angle), slab(up, level, top, top)]
+        parts.append(box(down - half - inwards, 0.0, z, ramp, angle))
+        for step in range(self.steps):
+            run, top = step * self.run, (step + 1) * self.rise
+            parts.append(slab(self.stairs + run, self.end - run, top, top))
         return "".join(parts)
 
     def height(self, x: Array, y: Array) -> Array:

@@ -1,7 +1,5 @@
 """Pictures as a file: a GIF, a film in H.264 or a single PNG, with what was commanded and measured written on them."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterable
 from fractions import Fraction

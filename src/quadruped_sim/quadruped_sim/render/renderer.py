@@ -2,8 +2,6 @@
 physics with colors and light.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from collections.abc import Iterable, Iterator

@@ -1,9 +1,7 @@
 """Trajectories to render, and the trajectory of a policy in the simulator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -39,15 +37,6 @@ class Trajectory:
     def __len__(self) -> int:
         return len(self.position)
 
-    def part(self, begin: float, seconds: float) -> Trajectory:
-        """Return at most `seconds` [s] from `begin` [s]. Raises SimulationError if the trajectory is shorter."""
-        first = round(begin / self.period)
-        if first >= len(self):
-            raise SimulationError(f"the trajectory lasts {len(self) * self.period:g} s; choose an earlier --from")
-        rows = slice(first, first + max(round(seconds / self.period), 1))
-        series = ("position", "orientation", "joints", "commanded", "measured")
-        return replace(self, **{name: getattr(self, name)[rows] for name in series})
-
 
 def averaged(values: Array, window: int) -> Array:
     """Average values (N, K) over a window around each row."""
@@ -78,10 +67,16 @@ def parse_phase(text: str) -> Phase:
 
 
 def trajectory_of_policy(
-    robot: Robot, model: PolicyModel, terrain: Terrain, phases: Sequence[Phase], start: StartPose = "standing"
+    robot: Robot,
+    model: PolicyModel,
+    terrain: Terrain,
+    phases: Sequence[Phase],
+    start: StartPose = "standing",
+    shown: tuple[float, float] = (0.0, LONGEST),
 ) -> Trajectory:
     """Let a policy walk in the simulator with noisy measurements. A lying robot stands up first; a robot on its back
-    rights itself before that. The trajectory ends early if the robot falls.
+    rights itself before that. The trajectory ends early if the robot falls. shown: when it begins and how long it is,
+    at most [s]. Raises SimulationError if the walk ends before.
     """
     period = 1.0 / model.card.interface.rate
     live, rows = LiveRobot(robot, terrain, start=start, period=period), list[tuple[Array, ...]]()
@@ -104,4 +99,7 @@ def trajectory_of_policy(
     if controller.mode is Mode.STANDING:
         controller.walk()
     all(controlled.walk(*phase) for phase in phases)
-    return Trajectory(robot, terrain, period, *map(np.stack, zip(*rows, strict=True)))
+    first, count = round(shown[0] / period), max(round(shown[1] / period), 1)
+    if first >= len(rows):
+        raise SimulationError(f"the trajectory lasts {len(rows) * period:g} s; choose an earlier --from")
+    return Trajectory(robot, terrain, period, *map(np.stack, zip(*rows[first : first + count], strict=True)))

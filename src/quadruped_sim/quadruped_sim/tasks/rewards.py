@@ -4,8 +4,6 @@ In the manner of legged_gym (Rudin et al., 2022) and walk-these-ways (Margolis a
 parameter `memory` remembers arrays from one control period to the next. Parameters from `*` on stand in a task's file.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The robots of a task: simulated, commanded, observed, rewarded, and replaced when their episodes end."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

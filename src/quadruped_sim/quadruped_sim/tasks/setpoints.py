@@ -1,7 +1,5 @@
 """Commands of an episode: setpoints drawn from ranges, each held for some seconds."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

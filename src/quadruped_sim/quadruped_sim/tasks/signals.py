@@ -1,7 +1,5 @@
 """Signals that only a simulator knows, for a teacher or a critic: functions of a TrueState that return (B, n)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fcnet_core.arrays import Array

@@ -1,7 +1,5 @@
 """Task files: a simulated world with its commands, rewards and terminations, and the functions that they name."""
 
-from __future__ import annotations
-
 import inspect
 import runpy
 from collections import Counter
@@ -54,6 +52,52 @@ class Total(Struct, frozen=True, forbid_unknown_fields=True):
 
     scale: Number = 1.0
     lowest: Number = -1e6
+
+
+class Function:
+    """A task's function with its parameters, and its memory if it has one, for B robots."""
+
+    def __init__(self, place: str, call: Call, module: ModuleType, folder: Path, batch: int) -> None:
+        file, _, name = call.function.rpartition(":")
+        where, members, owner = "the suite", vars(module), module.__name__
+        if file:
+            where, owner = f"{folder / file}.py", "<run_path>"
+            try:
+                members = runpy.run_path(where, run_name=owner)
+            except Exception as error:
+                raise FcnetError(f"{where}, which the task names, cannot be imported: {error}") from error
+        found = {name: member for name, member in members.items() if inspect.isfunction(member) and name[0] != "_"}
+        known = {name: function for name, function in found.items() if function.__module__ == owner}
+        if name not in known:
+            raise FcnetError(f"there is no function {name} in {where}; choose one of {', '.join(sorted(known))}")
+        takes, empty = inspect.signature(known[name], eval_str=True).parameters, inspect.Parameter.empty
+        fields = []
+        for item in takes.values():
+            if item.kind is item.KEYWORD_ONLY:
+                annotation = Any if item.annotation is empty else item.annotation
+                fields.append((item.name, annotation, msgspec.NODEFAULT if item.default is empty else item.default))
+        kind = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
+        try:
+            params = structs.asdict(converted(call.params, kind))
+        except FcnetError as error:
+            raise FcnetError(f"{place}, function {call.function}: {error}") from error
+        self._arrays: dict[str, Any] = {}
+
+        def memory(name: str, size: int, dtype: npt.DTypeLike = np.float64) -> Any:
+            if name not in self._arrays:
+                self._arrays[name] = np.zeros((batch, size), dtype)
+            return self._arrays[name]
+
+        self._call = partial(known[name], **params, **({"memory": memory} if "memory" in takes else {}))
+
+    def __call__(self, view: TrueState) -> Any:
+        """Return an array (B,) or (B, n)."""
+        return self._call(view)
+
+    def reset(self, mask: Mask) -> None:
+        """Forget what the robots in `mask` (B,) did."""
+        for array in self._arrays.values():
+            array[mask] = 0
 
 
 SECTIONS = {"rewards": rewards, "score": rewards, "terminations": terminations, "signals": signals}
@@ -148,52 +192,6 @@ def load_task(source: str | Path) -> Task:
         except FcnetError as error:
             raise FcnetError(f"{FILE} {path} cannot be used: {error}") from error
     return task
-
-
-class Function:
-    """A task's function with its parameters, and its memory if it has one, for B robots."""
-
-    def __init__(self, place: str, call: Call, module: ModuleType, folder: Path, batch: int) -> None:
-        file, _, name = call.function.rpartition(":")
-        where, members, owner = "the suite", vars(module), module.__name__
-        if file:
-            where, owner = f"{folder / file}.py", "<run_path>"
-            try:
-                members = runpy.run_path(where, run_name=owner)
-            except Exception as error:
-                raise FcnetError(f"{where}, which the task names, cannot be imported: {error}") from error
-        found = {name: member for name, member in members.items() if inspect.isfunction(member) and name[0] != "_"}
-        known = {name: function for name, function in found.items() if function.__module__ == owner}
-        if name not in known:
-            raise FcnetError(f"there is no function {name} in {where}; choose one of {', '.join(sorted(known))}")
-        takes, empty = inspect.signature(known[name], eval_str=True).parameters, inspect.Parameter.empty
-        fields = []
-        for item in takes.values():
-            if item.kind is item.KEYWORD_ONLY:
-                annotation = Any if item.annotation is empty else item.annotation
-                fields.append((item.name, annotation, msgspec.NODEFAULT if item.default is empty else item.default))
-        kind = msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
-        try:
-            params = structs.asdict(converted(call.params, kind))
-        except FcnetError as error:
-            raise FcnetError(f"{place}, function {call.function}: {error}") from error
-        self._arrays: dict[str, Any] = {}
-
-        def memory(name: str, size: int, dtype: npt.DTypeLike = np.float64) -> Any:
-            if name not in self._arrays:
-                self._arrays[name] = np.zeros((batch, size), dtype)
-            return self._arrays[name]
-
-        self._call = partial(known[name], **params, **({"memory": memory} if "memory" in takes else {}))
-
-    def __call__(self, view: TrueState) -> Any:
-        """Return an array (B,) or (B, n)."""
-        return self._call(view)
-
-    def reset(self, mask: Mask) -> None:
-        """Forget what the robots in `mask` (B,) did."""
-        for array in self._arrays.values():
-            array[mask] = 0
 
 
 class Rewards:

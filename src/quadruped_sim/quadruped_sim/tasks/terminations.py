@@ -1,7 +1,5 @@
 """What ends an episode before its time: functions of a View that return a truth value for each robot, (B,)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fcnet_core.arrays import Mask

@@ -1,7 +1,5 @@
 """The state of robots as the functions of a task see it: rewards, terminations and signals."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property

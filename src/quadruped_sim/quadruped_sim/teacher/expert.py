@@ -6,8 +6,6 @@ commands whose mirror images it manages. A teacher therefore acts as the mean of
 mirrored action for the mirrored robot.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Groups of robots, each on a terrain of the plan, that one worker process simulates for the teacher."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The teacher's networks for stable-baselines3, and the actor as a policy file."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

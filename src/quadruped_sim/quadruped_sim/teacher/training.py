@@ -1,7 +1,5 @@
 """Training of a teacher: an MLP imitates the trot, then PPO improves it on the same plan."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import Counter

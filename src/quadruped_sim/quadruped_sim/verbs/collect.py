@@ -1,7 +1,5 @@
 """fcnet collect: experience from simulation."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from concurrent.futures import as_completed

@@ -1,7 +1,5 @@
 """fcnet evaluate: falls, tracking errors and return of the expert or a policy."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """fcnet relabel: expert labels for recorded runs."""
 
-from __future__ import annotations
-
 import argparse
 from functools import partial
 

@@ -1,7 +1,5 @@
 """fcnet render: a GIF, film or picture of a policy in the simulator."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path
@@ -67,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     terrain, phases, model = named_terrain(args.terrain), list(map(parse_phase, args.commands)), load_model(args.model)
     robot = load_robot(model.card.interface.name)
     check_robot(model, robot)
-    shown = trajectory_of_policy(robot, model, terrain, phases, args.start).part(args.begin, args.seconds)
+    shown = trajectory_of_policy(robot, model, terrain, phases, args.start, (args.begin, args.seconds))
     rows = np.arange(0.0, len(shown), max(1.0 / (args.fps * shown.period), 1.0)).astype(int)
     rows = rows[rows < len(shown)]  # the last one may be rounded to beyond the end
     if args.out.suffix.lower() == ".png":

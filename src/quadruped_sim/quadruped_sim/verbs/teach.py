@@ -1,7 +1,5 @@
 """fcnet teach: a teacher, by imitation of the trot and PPO."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys

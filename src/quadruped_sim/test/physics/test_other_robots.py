@@ -3,7 +3,6 @@
 import mujoco
 import numpy as np
 import pytest
-from made_robots import BIPED
 from msgspec.structs import replace
 
 from fcnet_core.errors import FcnetError
@@ -86,21 +85,6 @@ def test_a_body_file_gives_bodies_and_the_robot_file_motors_and_names(hopper):
 def test_a_body_file_that_does_not_fit_is_one_sentence(hopper, changes, named):
     with pytest.raises(FcnetError, match=f"(?s){named}"):
         build_model(hopper(changes), Flat(), 0.004)
-
-
-@pytest.mark.parametrize(
-    ("changes", "named"),
-    [
-        (('"right_knee"', '"right_elbow"'), "no hinge right_knee.*right_elbow"),
-        (('<limit lower="0" upper="2.0"', '<limit lower="0.1" upper="2.0"'), "limits 0.05 to 1.8 rad of left_knee"),
-        (('<box size="0.16 0.26 0.3"/>', '<mesh filename="trunk.stl"/>'), "collision mesh trunk.stl"),
-        (("<link name=", "<link"), "biped.urdf of biped cannot be read"),
-    ],
-)
-def test_a_urdf_that_does_not_fit_is_one_sentence(robot_from, tmp_path, changes, named):
-    (tmp_path / "biped.urdf").write_text(BIPED.with_suffix(".urdf").read_text().replace(*changes))
-    with pytest.raises(FcnetError, match=f"(?s){named}"):
-        build_model(robot_from(BIPED.read_text()), Flat(), 0.004)
 
 
 def test_joints_come_in_the_order_of_the_robot_file(tailed):
