@@ -75,28 +75,20 @@ def recorded_states(run: Run, steps: Steps, robot: Robot) -> tuple[BodyState, Ma
     return state, known
 
 
-def beyond_the_expert(state: BodyState, robot: Robot) -> dict[str, Mask]:
-    """Return the states (K,) without advice of the expert by reason: states that simulation counts as a fall,
-    and joints beyond their limits.
-    """
-    upright = -projected_gravity(state.orientation)[:, 2]
-    margin = robot.safety.position_margin
-    joints = (state.joint_position < robot.lower - margin) | (state.joint_position > robot.upper + margin)
-    tilted = upright < FALLEN_UPRIGHT
-    low = ~tilted & (state.position[:, 2] < FALLEN_HEIGHT * robot.nominal_height)
-    return {
-        "the robot is tilted by more than 60 degrees": tilted,
-        "the trunk is near the ground": low,
-        "a joint is beyond its limit": ~tilted & ~low & joints.any(axis=1),
-    }
-
-
 def advise(run: Run, steps: Steps, first: Mask, robot: Robot, period: float) -> Labels:
     """Ask the expert about every step, in order; it forgets the past at each `first` (K,) step of an episode and after
-    each step on which it has no advice.
+    each step on which it has no advice: states that simulation counts as a fall, and joints beyond their limits.
     """
     states, by_odometry = recorded_states(run, steps, robot)
-    reasons = beyond_the_expert(states, robot)
+    tilted = -projected_gravity(states.orientation)[:, 2] < FALLEN_UPRIGHT
+    low = ~tilted & (states.position[:, 2] < FALLEN_HEIGHT * robot.nominal_height)
+    joints, margin = states.joint_position, robot.safety.position_margin
+    beyond = ((joints < robot.lower - margin) | (joints > robot.upper + margin)).any(axis=1)
+    reasons = {
+        "the robot is tilted by more than 60 degrees": tilted,
+        "the trunk is near the ground": low,
+        "a joint is beyond its limit": ~tilted & ~low & beyond,
+    }
     left_out = Counter({reason: int(mask.sum()) for reason, mask in reasons.items()})
     able = ~np.logical_or.reduce(list(reasons.values()))
     first = able & (first | np.append(True, ~able)[: len(able)])

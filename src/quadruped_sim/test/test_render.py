@@ -10,22 +10,13 @@ import pytest
 from PIL import Image
 
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import load_model, shipped_model
 from quadruped_sim.physics.mjcf import build_model
 from quadruped_sim.physics.terrain import Flat, named_terrain
-from quadruped_sim.render.renderer import display_model, offscreen_context
+from quadruped_sim.render.renderer import display_model
 from quadruped_sim.render.trajectory import parse_phase, trajectory_of_policy
 
 SMALL = ["--size", "64x48", "--fps", "10"]
-
-
-@pytest.fixture(scope="module")
-def opengl():
-    try:
-        offscreen_context(mujoco.MjModel.from_xml_string("<mujoco/>"), 16, 16)[0].free()
-    except SimulationError as error:
-        pytest.skip(str(error))
 
 
 def test_a_policy_walks_as_commanded_until_the_phases_end(aliengo):
@@ -36,7 +27,6 @@ def test_a_policy_walks_as_commanded_until_the_phases_end(aliengo):
     assert shown.position[-1, 0] > 0.5
 
 
-@pytest.mark.usefixtures("opengl")
 def test_a_policy_becomes_a_gif_a_film_or_a_picture(policy, tmp_path, capsys):
     av = pytest.importorskip("av")
     commands = ["--commands", "0.2:", "0.1:vx=0.5", "--terrain", "stairs_up", "--camera", "side"]
@@ -97,7 +87,7 @@ def test_wrong_use_is_refused_by_its_name_and_writes_nothing(arguments, named, p
 
 
 @pytest.mark.parametrize("rate", ["7", "14"])
-def test_no_rate_of_pictures_leads_beyond_the_end_and_a_policy_that_ships_is_shown_by_its_name(rate, opengl, tmp_path):
+def test_no_rate_of_pictures_leads_beyond_the_end_and_a_policy_that_ships_is_shown_by_its_name(rate, tmp_path):
     few = ["--commands", "1:", "--size", "16x16", "--fps", rate]  # 50 periods, not a multiple of a picture's
     assert main(["render", "aliengo", "-o", str(tmp_path / "a.gif"), *few]) == 0
     assert (tmp_path / "a.gif").exists()

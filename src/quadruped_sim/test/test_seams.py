@@ -29,8 +29,6 @@ from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Flat
 
-EXACT = 1e-5  # [rad]
-
 
 @dataclass(frozen=True)
 class Case:
@@ -120,7 +118,7 @@ def test_a_robot_goes_from_its_file_to_a_replay(case, tmp_path, monkeypatch) -> 
     drive(model, robot)
     bag = MadeBag(model, robot).write(tmp_path / "bag")
     error = evaluate_bag(bag, [path], case.name).figures["policies"]["A"]["action_error_rad"]
-    assert error["agrees"] and error["steps"] > case.rate and error["max"] < EXACT
+    assert error["agrees"] and error["steps"] > case.rate and error["max"] < 1e-5
 
 
 def drive(model: PolicyModel, robot: Robot) -> None:

@@ -56,10 +56,6 @@ def rollout(aliengo):
     return Rollout(aliengo, 3, Flat(), WALK, TYPICAL, seed=5)
 
 
-def data_of(simulation):
-    return [body.data for body in simulation.bodies]
-
-
 def expert_of(rollout: Rollout, model: PolicyModel) -> TeacherExpert:
     return TeacherExpert(model, rollout.simulation.robot, rollout.shaper, rollout.limiter)
 
@@ -146,7 +142,8 @@ def pair(aliengo) -> Rollout:
     joints = np.random.default_rng(0).uniform(-0.1, 0.1, (1, 12)) + aliengo.stand_pose
     both = np.concatenate([joints, mirrored(joints, ACTION)])
     rollout.limiter.last, rollout.limiter.previous = both, 0.9 * both
-    for data, side, angles in zip(data_of(rollout.simulation), (1.0, -1.0), both, strict=True):
+    for body, side, angles in zip(rollout.simulation.bodies, (1.0, -1.0), both, strict=True):
+        data = body.data
         data.qpos[3:7] = 1.0, side * lean[0], lean[1], side * lean[2]
         data.qpos[3:7] /= np.linalg.norm(data.qpos[3:7])
         data.qpos[7:], data.qvel[6:] = angles, 3.0 * angles

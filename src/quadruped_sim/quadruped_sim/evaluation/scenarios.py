@@ -79,11 +79,10 @@ SMALL, RARE_OF_SMALL_ROBOTS = 0.32, 0.02  # [m] nominal height; on ground at the
 
 def getting_up() -> dict[str, Scenario]:
     """Return the scenarios of getting up by name; they run only if they are chosen."""
-    rows = [
-        Scenario("stand_up", Limits(NONE), SetpointRanges(), lying_share=1.0, getting_up="stand_up"),
-        Scenario("recovery", Limits(0.05), SetpointRanges(), lying_share=1.0, getting_up="recovery"),
-    ]
-    return {scenario.name: scenario for scenario in rows}
+    return {
+        "stand_up": Scenario("stand_up", Limits(NONE), SetpointRanges(), lying_share=1.0, getting_up="stand_up"),
+        "recovery": Scenario("recovery", Limits(0.05), SetpointRanges(), lying_share=1.0, getting_up="recovery"),
+    }
 
 
 def scenarios(robot: Robot, sensors: SensorModel = DEFAULT) -> dict[str, Scenario]:

@@ -1,7 +1,5 @@
 """Scores: sums over strides, figures per scenario, and missed limits."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -9,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 from fcnet_core.arrays import Array, Mask
-from quadruped_sim.evaluation.gait_quality import Figure, GaitQuality, no_sums, quality
+from quadruped_sim.evaluation.gait_quality import Figure, GaitQuality, quality
 from quadruped_sim.evaluation.scenarios import Limits, Scenario
 
 
@@ -27,13 +25,6 @@ class Episodes:
     returned: Array  # (B,) return, by the score of the task velocity
     asked: Array  # (B,) forward speed [m/s] last commanded
     gait: Array  # (B, ...) sums of a GaitRecorder
-
-    @staticmethod
-    def without_strides(fell: Mask) -> Episodes:
-        """Return episodes of getting up: all robots begin lying, and `fell` (B,) marks failures."""
-        size = len(fell)
-        none, errors = np.zeros(size), np.zeros((size, 6))
-        return Episodes(fell, np.ones(size, dtype=bool), none, errors, errors, none, none, no_sums(size))
 
 
 def join(parts: list[Episodes]) -> Episodes:

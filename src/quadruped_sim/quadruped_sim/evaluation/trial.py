@@ -8,7 +8,7 @@ import numpy as np
 from fcnet_core.arrays import Array, Mask
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot
-from quadruped_sim.evaluation.gait_quality import GaitRecorder
+from quadruped_sim.evaluation.gait_quality import GaitRecorder, no_sums
 from quadruped_sim.evaluation.getting_up import begin_lying, get_up
 from quadruped_sim.evaluation.scenarios import Scenario
 from quadruped_sim.evaluation.score import Episodes
@@ -113,7 +113,8 @@ class Trial:
         if kind := scenario.getting_up:
             first = self.number * GETTING_UP_BATCH
             failures = [get_up(robot, kind, self.seed, first + index, self.model) for index in range(size)]
-            return Episodes.without_strides(np.array(list(map(bool, failures))))
+            fell, none, errors = np.array(failures) != "", np.zeros(size), np.zeros((size, 6))
+            return Episodes(fell, np.ones(size, dtype=bool), none, errors, errors, none, none, no_sums(size))
         entropy = np.random.SeedSequence([self.seed, zlib.crc32(scenario.name.encode()), self.number])
         seed = int(entropy.generate_state(1)[0])
         terrain = scenario.build_terrain(self.number)

@@ -45,9 +45,8 @@ def build_model(
 def compiled(robot: Robot, terrain: Terrain, spec: mujoco.MjSpec) -> mujoco.MjModel:
     """Compile the model of `robot_spec`."""
     model = body_file.compiled(robot, robot.model, spec) if robot.model else spec.compile()
-    samples = terrain.height_field()
-    if samples is not None:
-        model.hfield_data[:] = samples.ravel()
+    if terrain.height_field is not None:
+        model.hfield_data[:] = terrain.height_field.ravel()
     return model
 
 

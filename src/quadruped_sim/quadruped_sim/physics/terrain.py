@@ -40,8 +40,9 @@ class Terrain(ABC):
         """Return the height of the ground [m] at world positions x, y [m]; level ground has height 0."""
         return np.zeros_like(x)
 
+    @property
     def height_field(self) -> Array | None:
-        """Return samples in [0, 1] of the height field named `ground`, if there is one."""
+        """Samples in [0, 1] of the height field named `ground`, if there is one."""
         return None
 
 
@@ -131,13 +132,13 @@ class Rough(Terrain):
     spawn_radius: ClassVar[float] = 3.0
 
     @cached_property
-    def _samples(self) -> Array:
+    def height_field(self) -> Array:
         cells = int(self.half_size / 0.2)
         steps = np.kron(np.random.default_rng(self.seed).random((2 * cells, 2 * cells)), np.ones((2, 2)))
         return (steps + np.roll(steps, 1, 0) + np.roll(steps, 1, 1) + np.roll(steps, (1, 1), (0, 1))) / 4
 
     def assets(self) -> str:
-        rows = len(self._samples)
+        rows = len(self.height_field)
         size = f"{self.half_size} {self.half_size} {2 * self.amplitude} .5"
         return f'<hfield name="ground" nrow="{rows}" ncol="{rows}" size="{size}"/>'
 
@@ -145,18 +146,15 @@ class Rough(Terrain):
         return f'<geom name="floor" type="hfield" hfield="ground" pos="0 0 {-self.amplitude}" {GROUND}/>'
 
     def height(self, x: Array, y: Array) -> Array:
-        last = len(self._samples) - 1
+        samples = self.height_field
+        last = len(samples) - 1
         column = np.clip((x + self.half_size) / (2 * self.half_size) * last, 0, last - 1e-3)
         row = np.clip((y + self.half_size) / (2 * self.half_size) * last, 0, last - 1e-3)
         i, j = row.astype(int), column.astype(int)
         u, v = row - i, column - j
-        samples = self._samples
         lower = samples[i, j] * (1 - v) + samples[i, j + 1] * v
         upper = samples[i + 1, j] * (1 - v) + samples[i + 1, j + 1] * v
         return (lower * (1 - u) + upper * u) * 2 * self.amplitude - self.amplitude
-
-    def height_field(self) -> Array | None:
-        return self._samples
 
 
 @dataclass(frozen=True)

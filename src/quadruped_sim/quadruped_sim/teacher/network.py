@@ -84,10 +84,11 @@ class TeacherPolicy(ActorCriticPolicy):
         groups = [actor, {"params": critic, "lr": self._critic_learning_rate}]
         self.optimizer = torch.optim.Adam(groups, lr=lr_schedule(1), eps=1e-5)
 
-    @property
-    def actor_layers(self) -> list[nn.Linear]:
-        """The actor's linear layers, first to last."""
-        return [layer for layer in self.mlp_extractor.actor.modules() if isinstance(layer, nn.Linear)]
+    def actor_weights(self) -> dict[str, nn.Parameter]:
+        """Return the weights of the actor by their names in a model file, from the first layer to the last."""
+        layers = (layer for layer in self.mlp_extractor.actor.modules() if isinstance(layer, nn.Linear))
+        named = ((index, layer.named_parameters()) for index, layer in enumerate(layers))
+        return {f"layers.{index}.{name}": values for index, layer in named for name, values in layer}
 
 
 class TeacherPPO(PPO):
@@ -103,21 +104,16 @@ def teacher_model(policy: TeacherPolicy, robot: Robot, facts: dict[str, Any], ra
     """Return the actor as a policy: an MLP over one observation of the teacher, `rate` times a second. facts: of its
     training.
     """
-    layers, networks = policy.actor_layers, policy.mlp_extractor
-    size = networks.size
-    weights = {
-        f"layers.{index}.{name}": values.detach().numpy().copy()
-        for index, layer in enumerate(layers)
-        for name, values in layer.named_parameters()
-    }
+    networks, size = policy.mlp_extractor, policy.mlp_extractor.size
+    weights = {name: values.detach().numpy().copy() for name, values in policy.actor_weights().items()}
     scales = {
         "observation_mean": networks.mean[:size].numpy().copy(),
         "observation_std": networks.deviation[:size].numpy().copy(),
         "action_mean": robot.stand_pose.astype(np.float32),
         "action_scale": np.full(len(robot.joints), ACTION_UNIT, np.float32),
     }
-    hidden = tuple(layer.out_features for layer in layers[:-1])
-    config = MLPConfig(observation=size, action=len(robot.joints), window=1, hidden=hidden)
+    *hidden, _ = (len(values) for name, values in weights.items() if name.endswith("bias"))
+    config = MLPConfig(observation=size, action=len(robot.joints), window=1, hidden=tuple(hidden))
     card = card_for_robot(robot, config, control_rate=rate, observation_clip=OBSERVATION_CLIP, training=facts)
     return PolicyModel(card, weights, scales, exported_step(config))
 
@@ -126,8 +122,7 @@ def load_actor(policy: TeacherPolicy, teacher: PolicyModel) -> None:
     """Give the actor the weights and the scales of a teacher of its sizes."""
     networks, size = policy.mlp_extractor, policy.mlp_extractor.size
     with torch.no_grad():
-        for index, layer in enumerate(policy.actor_layers):
-            for name, values in layer.named_parameters():
-                values.copy_(torch.as_tensor(teacher.weights[f"layers.{index}.{name}"]))
+        for name, values in policy.actor_weights().items():
+            values.copy_(torch.as_tensor(teacher.weights[name]))
         networks.mean[:size] = torch.as_tensor(teacher.scales["observation_mean"])
         networks.deviation[:size] = torch.as_tensor(teacher.scales["observation_std"])

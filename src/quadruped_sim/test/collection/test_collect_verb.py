@@ -116,36 +116,28 @@ def test_wrong_use_is_refused_in_one_line(arguments: str, capsys: pytest.Capture
     assert capsys.readouterr().err.splitlines()[-1].startswith("fcnet: ")
 
 
-class Machine:
-    """A cluster of one machine with two cores: its address, and its worker processes."""
-
-    def __init__(self) -> None:
-        from ray.cluster_utils import Cluster
-
-        self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-        self._raylet: int = self._cluster.head_node.all_processes["raylet"][0].process.pid
-        self.address: str = self._cluster.address
-        self.stop = self._cluster.shutdown
-
-    def busy(self) -> list[int]:
-        """Return the processes that are running a job."""
-        workers = _children(self._raylet)
-        return [worker for worker in workers if Path(f"/proc/{worker}/cmdline").read_bytes().startswith(b"ray::_run")]
-
-
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Machine]:
-    machine = Machine()
+def cluster() -> Iterator[Any]:
+    """A Ray cluster of one machine with two cores."""
+    from ray.cluster_utils import Cluster
+
+    machine = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
     yield machine
-    machine.stop()
+    machine.shutdown()
+
+
+def _busy(cluster: Any) -> list[int]:
+    """Return the worker processes that are running a job."""
+    workers = _children(cluster.head_node.all_processes["raylet"][0].process.pid)
+    return [worker for worker in workers if Path(f"/proc/{worker}/cmdline").read_bytes().startswith(b"ray::_run")]
 
 
 def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local_run(cluster, plan) -> None:
     plan.write_text(yaml.safe_dump(PLAN | {"shards": 4, "seconds": 6}))
     arguments = ("collect", "--config", "plan.yaml", "--out")
     far = _fcnet(*arguments, "far", "--ray", cluster.address)
-    _wait(lambda: _shards("far") and cluster.busy(), far)
-    os.kill(cluster.busy()[0], signal.SIGKILL)
+    _wait(lambda: _shards("far") and _busy(cluster), far)
+    os.kill(_busy(cluster)[0], signal.SIGKILL)
     printed, errors = far.communicate(timeout=TIMEOUT)
     assert far.returncode == 0, errors
     assert "4 shards, 2,400 steps" in printed

@@ -49,8 +49,6 @@ def test_the_table_of_tests_is_complete(robot):
     allowed = {"flat": 0, "course": 0, "delay_20ms": 3, "pushes_2.0": 30, "kick_1.5": 3}
     allowed |= {"stairs_10cm_up": rare, "friction_0.35": rare}
     assert {name: round(found[name].limits.falls * 300) for name in allowed} == allowed
-    assert found["endurance"].seconds == 60
-    assert found["delay_20ms"].randomization.delay == (0.02, 0.04)
     assert found["rough_4cm"].build_terrain(0) != found["rough_4cm"].build_terrain(1)
 
 

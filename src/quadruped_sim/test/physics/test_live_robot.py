@@ -16,11 +16,6 @@ ZERO = np.zeros(12)
 
 
 @pytest.fixture
-def live(robot) -> LiveRobot:
-    return LiveRobot(robot, TERRAINS["flat"], noise=0.0)
-
-
-@pytest.fixture
 def standing(robot) -> LiveRobot:
     return LiveRobot(robot, TERRAINS["flat"], noise=0.0, start="standing")
 
@@ -64,7 +59,8 @@ def test_it_starts_at_its_place_level_with_the_ground(robot, start, heading):
     assert math.atan2(rotation[1, 0], rotation[0, 0]) == pytest.approx(heading, abs=0.1)
 
 
-def test_it_gets_up_when_its_joints_are_led_and_a_reset_brings_it_back_while_time_goes_on(live):
+def test_it_gets_up_when_its_joints_are_led_and_a_reset_brings_it_back_while_time_goes_on(robot):
+    live = LiveRobot(robot, TERRAINS["flat"], noise=0.0)
     start = live.ground_truth().position
     assert start[2] < 0.6 * live.robot.nominal_height
     _stand(live)

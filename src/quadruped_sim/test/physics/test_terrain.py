@@ -33,7 +33,7 @@ def test_height_is_where_a_ray_hits(aliengo, terrain):
 
 def test_a_rough_field_is_exact_at_its_samples_and_near_between_them(aliengo):
     terrain = Rough(0.05, seed=3)
-    cells = len(terrain.height_field()) - 1
+    cells = len(terrain.height_field) - 1
     nodes = np.random.default_rng(1).integers(20, cells - 20, (200, 2)) / cells * 30.0 - 15.0
     np.testing.assert_allclose(terrain.height(*nodes.T), _ray_heights(aliengo, terrain, nodes + 1e-9), atol=1e-6)
     between = _ray_heights(aliengo, terrain, SPOTS)

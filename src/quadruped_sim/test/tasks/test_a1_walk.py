@@ -67,15 +67,10 @@ def test_the_trunk_on_the_ground_ends_an_episode_and_feet_do_not(walk) -> None:
     pytest.fail("its back never touched the ground")
 
 
-def test_robots_that_restart_draw_again(walk) -> None:
-    before = walk.simulation.drawn["payload"].copy()
-    walk.restart(np.ones(1, dtype=bool))
-    assert before[0] != walk.simulation.drawn["payload"][0]
-
-
 def test_robots_are_replaced_when_they_fall_or_grow_old_and_their_last_observation_is_returned() -> None:
     robots, ends = RenewedRobots(TaskRobots(TASK, 4, 1), TASK.episode, 1), []
     robots._age[:] = EPISODE - 3, EPISODE - 3, 0, 0
+    drawn = robots.robots.simulation.drawn["payload"].copy()
     for period in range(1, 60):
         action = np.zeros((4, 12)) if period < 10 else np.full((4, 12), 100.0 * (-1.0) ** (period // 4))
         observation, reward, fell, old, last = robots.step(action)
@@ -87,3 +82,4 @@ def test_robots_are_replaced_when_they_fall_or_grow_old_and_their_last_observati
         if ("fell", 0) in ends:
             break
     assert ends.count(("old", 3)) == 2 and ("fell", 0) in ends
+    assert (robots.robots.simulation.drawn["payload"] != drawn)[:2].all()
