@@ -30,11 +30,11 @@ class ControlledRobot:
 
     def __init__(self, live: LiveRobot, model: PolicyModel | None, after: Callable[[], None] = lambda: None) -> None:
         self.live, self._after = live, after
-        self.controller = controller_of(live.robot, RobotState(**live.signals()), model, live.period)
+        self.controller = controller_of(live.robot, live.measure(), model, live.period)
 
     def measure(self) -> Controller:
         """Let the controller see the robot as it is now; return the controller, for a request."""
-        self.controller.state = RobotState(**self.live.signals())
+        self.controller.state = self.live.measure()
         return self.controller
 
     def cycle(self, setpoint: Array = STANDSTILL) -> None:

@@ -9,7 +9,7 @@ from fcnet_core.control.command import CommandShaper
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import PolicyModel
-from fcnet_core.observation import PolicyInterface, RobotState, SensorErrors, velocity_interface
+from fcnet_core.observation import PolicyInterface, SensorErrors, velocity_interface
 from fcnet_core.observation.sensors import sensors_of
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import Robot
@@ -106,7 +106,7 @@ class Rollout:
         state = self.simulation.state()
         if new_command:
             self.runner.take_command(self._source.step())
-        observation = self.runner.observe(RobotState(**self.simulation.signals(state=state)))
+        observation = self.runner.observe(self.simulation.signals(state=state))
         return Situation(state, observation)
 
     def sense(self, seen: Situation) -> Single:

@@ -20,7 +20,7 @@ from fcnet_core.learning.dataset import DatasetWriter, velocity_manifest
 from fcnet_core.learning.imitation import Imitation
 from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_model
 from fcnet_core.names import Mode
-from fcnet_core.observation import RobotState, velocity_interface
+from fcnet_core.observation import velocity_interface
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
 from fcnet_core.rotation import projected_gravity
@@ -84,7 +84,7 @@ def collect(case: Case, folder: Path, batch: int = 6, steps: int = 300) -> None:
         runner.take_command(forward(speed))
         signals = simulation.signals()
         wanted = case.expert(signals, runner.setpoint[:, 0])
-        rows["observation"].append(runner.observe(RobotState(**signals)))
+        rows["observation"].append(runner.observe(signals))
         rows["action"].append(limiter.within_limits(wanted))
         rows["first"].append(fallen)
         simulation.step(runner.send(wanted + rng.normal(0.0, 0.03, wanted.shape)))
@@ -126,7 +126,7 @@ def drive(model: PolicyModel, robot: Robot) -> None:
     period, start = 1.0 / model.card.interface.rate, "standing" if robot.lie_pose is None else "lying"
     live = LiveRobot(robot, Flat(), noise=0.0, start=start, period=period)
     runner = PolicyRunner(load_policy(model), model.card.interface, JointLimiter(robot, period))
-    controller = Controller(robot, RobotState(**live.signals()), runner, stand_up_time=0.3, lie_down_time=0.5)
+    controller = Controller(robot, live.measure(), runner, stand_up_time=0.3, lie_down_time=0.5)
     controller.stand_up(0.0)
     modes = [Mode.PASSIVE]
     for now in np.arange(0.0, 8.0, period).tolist():
@@ -135,7 +135,7 @@ def drive(model: PolicyModel, robot: Robot) -> None:
         if runner.steps == round(1.5 / period):
             controller.lie_down()
         controller.prepare(now, forward(0.3))
-        controller.state = RobotState(**live.signals())
+        controller.state = live.measure()
         live.step(controller.cycle(now))
         if controller.mode is not modes[-1]:
             modes.append(controller.mode)

@@ -223,6 +223,7 @@ def begin_lying(rollout: Rollout, lying: Mask, rng: np.random.Generator) -> Mask
 
 def _states(simulation: Simulation) -> list[RobotState]:
     """Return the true state of each robot, with joint angles as its encoders count them."""
-    joints, *others = simulation.signals(ideal=True).values()
-    rows = zip(joints + simulation.drawn["joint_zero"], *others, strict=True)
+    state = simulation.state()
+    counted = state.joint_position + simulation.drawn["joint_zero"]
+    rows = zip(counted, state.joint_velocity, state.orientation, state.angular_velocity, strict=True)
     return [RobotState(*row) for row in rows]

@@ -6,7 +6,7 @@ import numpy.typing as npt
 
 from fcnet_core.arrays import Array, ArraySpec
 from fcnet_core.legs.stand_motion import STANDING, stand_path
-from fcnet_core.observation import SensorErrors, SensorReading, TrunkPose
+from fcnet_core.observation import RobotState, SensorErrors, SensorReading, TrunkPose
 from fcnet_core.observation.sensors import DEFAULT, sensors_of
 from fcnet_core.robot import Robot
 from fcnet_core.rotation import matrix_from_xyzw, xyzw_from_wxyz
@@ -117,13 +117,13 @@ class LiveRobot(Body):
 
     def read_sensors(self) -> SensorReading:
         """Return noisy measurements."""
-        measured = self.signals()
+        measured = self.measure()
         return SensorReading(
-            position=measured["joint_position"],
-            velocity=measured["joint_velocity"],
+            position=measured.joint_position,
+            velocity=measured.joint_velocity,
             torque=self.data.actuator_force.copy(),
-            orientation=measured["orientation"],
-            angular_velocity=measured["angular_velocity"],
+            orientation=measured.orientation,
+            angular_velocity=measured.angular_velocity,
             linear_acceleration=self.data.sensor("accelerometer").data
             + self._noise * ACCELEROMETER_NOISE * self._rng.standard_normal(3),
         )
@@ -138,17 +138,17 @@ class LiveRobot(Body):
             angular_velocity=self.velocity[3:],
         )
 
-    def signals(self) -> dict[str, Array]:
-        """Return the signals MEASURED (n,), with the errors of the sensors."""
+    def measure(self) -> RobotState:
+        """Return the state with the errors of the sensors."""
         data, at = self.data, self.at
         rates = data.sensordata[at.sampled["joint_rate"][0]] if self._noise else data.qvel[at.rates]  # see Simulation
         true = (np.zeros(3), data.sensor("gyroscope").data, data.qpos[at.joints], rates)
         since, self._measured = self.time - self._measured, self.time
         seen = self._errors.measure(np.concatenate(true)[None], max(since, 0.0))[0]
-        found = {name: seen[place] for name, place in self._spec.slices().items()}
-        turned = self.data.qpos[self.at.quaternion].copy()
-        mujoco.mju_quatIntegrate(turned, found.pop("projected_gravity"), 1.0)  # as large as the error of gravity
-        return found | {"orientation": xyzw_from_wxyz(turned)}
+        gravity, spin, position, velocity = (seen[place] for place in self._spec.slices().values())
+        turned = data.qpos[at.quaternion].copy()
+        mujoco.mju_quatIntegrate(turned, gravity, 1.0)  # as large as the error of gravity
+        return RobotState(position, velocity, xyzw_from_wxyz(turned), spin)
 
     def _command(self, *command: Array | float) -> None:
         """Set position, velocity, torque, stiffness and damping of the motors, for all or (N,)."""

@@ -201,8 +201,7 @@ class Simulation:
         self._is_new = True
         if not record:
             return {}
-        every = self._samples.shape[:2]
-        sampled = self._layout.sampled
+        every, sampled = self._samples.shape[:2], self._layout.sampled
         return {name: self._samples[..., at].reshape(*every, *shape) for name, (at, shape) in sampled.items()}
 
     def fallen(self, state: BodyState) -> Mask:
