@@ -90,7 +90,7 @@ class ManyRobots(VectorEnv[Single, Single, Any]):
         self.metadata = {**self.metadata, "render_fps": round(interface.rate)}
         (shape,) = interface.shapes.values()
         self.single_observation_space = Box(-LARGEST, LARGEST, shape, np.float32)
-        self.single_action_space = Box(*(limit.astype(np.float32) for limit in limits))
+        self.single_action_space = Box(limits[0].astype(np.float32), limits[1].astype(np.float32))
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.num_envs, self._longest, self.render_mode = num_envs, max_episode_steps, render_mode

@@ -40,8 +40,9 @@ class EpisodeRecorder:
         position = view.state.position
         spots = position[:, None, :2] + self._below
         height = position[:, 2] - view.simulation.terrain.height(spots[..., 0], spots[..., 1]).mean(axis=1)
+        velocity = (view.heading * view.state.linear_velocity[:, None, :2]).sum(-1)  # a matrix product rounds by batch
         turning, (roll, pitch, _) = view.state.angular_velocity[:, 2], view.attitude.T
-        actual = np.stack([*view.velocity[:, :2].T, turning, height, roll, pitch], axis=-1)
+        actual = np.stack([*velocity.T, turning, height, roll, pitch], axis=-1)
         commanded = view.setpoint[:, COMPARED]
         commanded[:, 3] += view.robot.nominal_height
         self._errors.append(np.where(upright[:, None], actual - commanded, 0.0))

@@ -269,8 +269,7 @@ class Simulation:
 
     def _advance(self, index: int, arrival: list[int], record: bool) -> None:
         """`arrival`: the time steps from now at which the queued targets, newest first, take effect."""
-        body = self.bodies[index]
-        first = 0
+        body, first = self.bodies[index], 0
         while first < self.steps:
             newest = next(age for age, step in enumerate(arrival) if step <= first)
             last = min([self.steps, *arrival[:newest]])
