@@ -9,7 +9,7 @@ import pytest
 import torch
 from golden import check_gradients, named, read_arrays
 from msgspec import structs
-from policy_forms import check_refused, every_form, model_of, noise, parallel, steps_of_network, untrained
+from policy_forms import check_refused, every_form, loaded, model_of, noise, parallel, steps_of_network, untrained
 
 from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import EXAMPLE, EXAMPLE_LEGS, example_config
@@ -17,6 +17,7 @@ from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_mod
 from fcnet_core.policies.body_transformer.graph import body_graph
 from fcnet_core.policies.network import load_network
 from fcnet_core.policies.starformer import Group, StarformerConfig
+from fcnet_core.policies.starformer.image import ImageSizes, ImageStarformer
 from fcnet_core.policies.starformer.network import Starformer
 from fcnet_core.robot import load_robot
 
@@ -172,3 +173,68 @@ def test_a_model_stands_alone_and_its_groups_must_fit_the_robots_observation(set
     assert model.card.config == example_config(StarformerConfig, **settings)
     with nullcontext() if fits else pytest.raises(FcnetError, match="aliengo"):
         check_robot(model, load_robot("aliengo"))
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("star*_img_*.xz")), ids=lambda path: path.stem)
+def test_the_image_form_matches_the_published_network(path) -> None:
+    arrays = read_arrays(path)
+    names = (
+        "frames",
+        "",
+        "",
+        "patch",
+        "time_table",
+        "action",
+        "hidden",
+        "token_width",
+        "heads",
+        "token_heads",
+        "layers",
+    )
+    sizes = dict(zip((*names, "reward"), arrays["cfg"].tolist(), strict=True))
+    del sizes[""]
+    sizes |= {"discrete": True, "reward": bool(sizes["reward"]), "connection": connection_of(path)}
+    network = loaded(ImageStarformer(ImageSizes(**sizes)), named(arrays, "w/"))
+    found = features(network)
+    image = torch.from_numpy(arrays["frames_u8"]).float() / 255
+    given = image, torch.from_numpy(arrays["actions"])[..., 0], torch.from_numpy(arrays["rewards"])
+    logits = network(*given)
+    np.testing.assert_allclose(logits.detach(), arrays["logits"], atol=SINGLE, rtol=0)
+    np.testing.assert_allclose(found, arrays["h_layers"], atol=5e-6, rtol=0)
+    np.testing.assert_allclose(network.tokens(*given)[0, :1].detach(), arrays["step_tokens_0_t0"], atol=SINGLE, rtol=0)
+    loss = torch.nn.functional.cross_entropy(logits[0], torch.from_numpy(arrays["targets"])[0, :, 0])
+    assert loss.item() == pytest.approx(float(arrays["loss"]), abs=SINGLE)
+    loss.backward()
+    check_gradients(network, named(arrays, "grad/"))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parameters"),
+    [({}, 14_373_220), ({"patch": 14, "reward": True}, 6_515_172), ({"connection": "pooled_only"}, 13_692_932)],
+)
+def test_the_image_form_has_the_published_number_of_parameters(sizes, parameters) -> None:
+    network = ImageStarformer(ImageSizes(action=4, discrete=True, **sizes))
+    assert sum(parameter.numel() for parameter in network.parameters()) == parameters
+
+
+def test_the_image_form_gives_continuous_actions_of_what_was_seen_before() -> None:
+    torch.manual_seed(0)
+    sizes = ImageSizes(action=2, discrete=False, patch=14, layers=1, hidden=16, heads=2, time_table=3)
+    network = ImageStarformer(sizes)
+    image, action = torch.rand(1, 3, 4, 84, 84), torch.rand(1, 3, 2)
+    with torch.no_grad():
+        torch.nn.init.normal_(network.head.weight, std=0.3)
+        torch.nn.init.constant_(network.head.bias, 2)  # beyond 1, but for the tanh
+        output = network(image, action)
+        changed = network(torch.cat([image[:, :2], image[:, :1]], dim=1), action)
+    assert output.shape == (1, 3, 2) and 0.8 < output.max() < 1
+    np.testing.assert_allclose(output[:, :2], changed[:, :2], atol=SINGLE, rtol=0)
+    assert (output[:, 2] - changed[:, 2]).abs().max() > 1e-4
+    with pytest.raises(ValueError, match="the sequence has 4 steps, the network's time table 3; give at most"):
+        network(torch.zeros(1, 4, 4, 84, 84), torch.zeros(1, 4, 2))
+
+
+@pytest.mark.parametrize(("sizes", "named"), [({"patch": 5}, "patches of 5"), ({"heads": 5}, "among 5 heads")])
+def test_sizes_of_the_image_form_that_cannot_be_are_refused(sizes, named) -> None:
+    with pytest.raises(ValueError, match=named):
+        ImageSizes(action=2, discrete=False, **sizes)

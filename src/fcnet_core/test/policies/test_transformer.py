@@ -8,13 +8,14 @@ import pytest
 import torch
 from golden import check_gradients, named, read_arrays
 from msgspec import structs
-from policy_forms import FORMS, every_form, model_of, noise, parallel, steps_of_network, untrained
+from policy_forms import FORMS, every_form, loaded, model_of, noise, parallel, steps_of_network, untrained
 
 from fcnet_core.learning import config as training
 from fcnet_core.learning.config import example_config, load_train_config
 from fcnet_core.model_file import PolicyModel
 from fcnet_core.policies.network import load_network
 from fcnet_core.policies.transformer import TransformerConfig
+from fcnet_core.policies.transformer.decision_transformer import DecisionTransformer
 from fcnet_core.policies.transformer.network import CausalTransformer
 
 DATA = Path(__file__).parents[1] / "data"
@@ -106,3 +107,17 @@ def test_an_action_depends_on_as_many_past_steps_as_the_card_says_and_no_more(fo
     assert difference[10 + memory] > 1e-6
     np.testing.assert_allclose(difference[10 + memory + 1 :], 0.0, atol=1e-6)
     assert memory == 3 * 4
+
+
+def test_the_decision_transformer_with_three_tokens_a_step_is_the_published_one() -> None:
+    arrays = read_arrays(DATA / "decision_transformer_a.xz")
+    state, action, d, layers, heads, _, longest = arrays["cfg"].tolist()
+    network = loaded(DecisionTransformer(state, action, d, layers, heads, longest), named(arrays, "w/")).double()
+    given = {name: torch.from_numpy(arrays[f"in/{name}"]) for name in ("rtg", "state", "action", "timestep", "mask")}
+    visible = given["mask"].bool()
+    output = network(given["rtg"], given["state"], given["action"], given["timestep"], visible)
+    np.testing.assert_allclose(output.detach()[visible], arrays["out/action"][visible], atol=1e-12, rtol=0)
+    loss = (output - torch.from_numpy(arrays["in/target"]))[visible].square().mean()
+    assert loss.item() == pytest.approx(float(arrays["out/loss"]), abs=1e-12)
+    loss.backward()
+    check_gradients(network, named(arrays, "grad/"), share=2e-6)

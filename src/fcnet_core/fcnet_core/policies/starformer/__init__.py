@@ -41,6 +41,7 @@ from fcnet_core.policies import (
 from fcnet_core.policies.body_transformer.graph import Entries, body_graph
 from fcnet_core.robot import Robot
 
+Connection = Literal["layer_wise", "fusion", "pooled_only", "stack"]
 EXPANSION = 4  # inner width of a block's perceptron over that of its tokens
 LONGEST_WINDOW = 1024  # [steps]; memory and time of a step grow with its square
 
@@ -83,7 +84,7 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
     tokens: Literal["groups", "scalars"] = "groups"
     last_action: Annotated[Entries, Meta(min_length=1)]
     reward: Annotated[int, Meta(ge=0)] | None = None
-    connection: Literal["layer_wise", "fusion", "pooled_only", "stack"] = "layer_wise"
+    connection: Connection = "layer_wise"
     layers: Layers = 3
     hidden: Size = 128
     heads: Size = 1
@@ -128,16 +129,6 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         """Number of tokens of a step: last action, state and, if there is one, reward."""
         return 1 + int(self.state_tokens[-1]) + 1 + (self.reward is not None)
 
-    @property
-    def has_pure_state(self) -> bool:
-        """Whether h starts as the pure state."""
-        return self.connection in ("layer_wise", "fusion")
-
-    @property
-    def poolings(self) -> int:
-        """How often the tokens of a step are pooled."""
-        return 1 if self.connection == "stack" else self.layers
-
     def weight_shapes(self) -> Shapes:
         """Return the shape of every weight; linear weights are (outputs, inputs).
 
@@ -147,13 +138,13 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         layers: Shapes = {"tokenizer.action": (d, len(self.last_action)), "head": (self.action, hidden)}
         if self.reward is not None:
             layers["tokenizer.reward"] = (d, 1)
-        if self.has_pure_state:
+        if has_pure_state(self.connection):
             layers["state"] = (hidden, entries)
         layers["encoder.norm"] = (hidden,)
         for layer in range(self.layers):
             layers |= block_shapes(f"encoder.step_layers.{layer}.", d, EXPANSION * d)
             layers |= block_shapes(f"encoder.sequence_layers.{layer}.", hidden, EXPANSION * hidden)
-        for pooling in range(self.poolings):
+        for pooling in range(poolings(self.connection, self.layers)):
             prefix = f"encoder.pooling.{pooling}."
             layers |= {prefix + "project": (hidden, self.step_tokens * d), prefix + "norm": (hidden,)}
             if self.connection != "stack":
@@ -176,6 +167,16 @@ class StarformerConfig(PolicyConfig, frozen=True, forbid_unknown_fields=True, kw
         if not grouped or self.last_action != last_action_entries(interface):
             remedy = "train without `groups` and `last_action` in the configuration, or choose another model"
             raise FcnetError(f"the network's groups or last action do not fit {robot.name}'s observation; {remedy}")
+
+
+def has_pure_state(connection: Connection) -> bool:
+    """Return whether h starts as the pure state."""
+    return connection in ("layer_wise", "fusion")
+
+
+def poolings(connection: Connection, layers: int) -> int:
+    """Return how often the tokens of a step are pooled."""
+    return 1 if connection == "stack" else layers
 
 
 POLICY = PolicyType(__name__, StarformerConfig, "network:Starformer")

@@ -1,6 +1,8 @@
-"""The StARformer in PyTorch."""
+"""The StARformer in PyTorch, with the encoder that its image form shares."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +10,10 @@ from torch.nn.functional import gelu, linear
 
 from fcnet_core.policies.attention import Block, attention
 from fcnet_core.policies.network import PolicyNetwork, State, ring_of
-from fcnet_core.policies.starformer import EXPANSION, StarformerConfig
+from fcnet_core.policies.starformer import EXPANSION, StarformerConfig, has_pure_state, poolings
+
+if TYPE_CHECKING:
+    from fcnet_core.policies.starformer.image import ImageSizes
 
 INITIAL_STD = 0.02  # of linear weights
 
@@ -28,13 +33,11 @@ class Starformer(PolicyNetwork):
         self._window, self._hidden = config.window, config.hidden
         self.register_buffer("_entries", torch.from_numpy(config.state_entries), persistent=False)
         self.tokenizer = Tokenizer(config)
-        self.state = nn.Linear(len(config.state_entries), config.hidden) if config.has_pure_state else None
-        self.encoder = Encoder(config)
+        pure = has_pure_state(config.connection)
+        self.state = nn.Linear(len(config.state_entries), config.hidden) if pure else None
+        self.encoder = Encoder(config, config.step_tokens)
         self.head = nn.Linear(config.hidden, config.action)
-        for module in self.modules():  # as published
-            if isinstance(module, nn.Linear):
-                nn.init.trunc_normal_(module.weight, std=INITIAL_STD)
-                nn.init.zeros_(module.bias)
+        initialise(self)
 
     def cold(self, batch: int) -> State:
         steps = torch.zeros(batch, dtype=torch.int64, device=self.head.weight.device)
@@ -117,14 +120,18 @@ class Tokenizer(nn.Module):
 class Encoder(nn.Module):
     """The step transformer, its pooling, and the sequence transformer; see the package for connections."""
 
-    def __init__(self, config: StarformerConfig) -> None:
+    def __init__(self, sizes: StarformerConfig | ImageSizes, tokens: int) -> None:
         super().__init__()
-        self._connection, layers = config.connection, range(config.layers)
-        d, hidden = config.token_width, config.hidden
-        self.step_layers = nn.ModuleList(ContextBlock(d, config.token_heads, EXPANSION * d) for _ in layers)
-        self.pooling = nn.ModuleList(Pooling(config) for _ in range(config.poolings))
-        self.time = nn.Parameter(torch.zeros(config.time_table, hidden))
-        self.sequence_layers = nn.ModuleList(ContextBlock(hidden, config.heads, EXPANSION * hidden) for _ in layers)
+        self._connection, d, hidden = sizes.connection, sizes.token_width, sizes.hidden
+        self.step_layers = nn.ModuleList(ContextBlock(d, sizes.token_heads, EXPANSION * d) for _ in range(sizes.layers))
+        self.pooling = nn.ModuleList(
+            Pooling(tokens, d, hidden, sizes.connection != "stack")
+            for _ in range(poolings(sizes.connection, sizes.layers))
+        )
+        self.time = nn.Parameter(torch.zeros(sizes.time_table, hidden))
+        self.sequence_layers = nn.ModuleList(
+            ContextBlock(hidden, sizes.heads, EXPANSION * hidden) for _ in range(sizes.layers)
+        )
         self.norm = nn.LayerNorm(hidden)
 
     def pool(self, tokens: Tensor) -> list[Tensor]:
@@ -148,6 +155,11 @@ class Encoder(nn.Module):
         older ones do not exist; None: all exist. newest: return the features (B, 1, D) of the newest step only.
         """
         steps = pooled[0].shape[1]
+        if steps > self.time.shape[0]:
+            raise ValueError(
+                f"the sequence has {steps} steps, the network's time table {self.time.shape[0]}; give at most as many, "
+                "or train with a longer time_table"
+            )
         visible = torch.ones(steps, steps, dtype=torch.bool, device=self.time.device).tril()
         time = self.time[:steps]
         if filled is not None:  # time counts from the oldest step that exists
@@ -169,13 +181,13 @@ class Encoder(nn.Module):
 
 
 class Pooling(nn.Module):
-    """Tokens (N, P, d) to one vector (N, D): LN on each unless connected by `stack`, linear on all of them, LN."""
+    """Tokens (N, P, d) to one vector (N, D): LN on each where `normed`, linear on all of them, LN."""
 
-    def __init__(self, config: StarformerConfig) -> None:
+    def __init__(self, tokens: int, token_width: int, hidden: int, normed: bool) -> None:
         super().__init__()
-        self.token_norm = None if config.connection == "stack" else nn.LayerNorm(config.token_width)
-        self.project = nn.Linear(config.step_tokens * config.token_width, config.hidden)
-        self.norm = nn.LayerNorm(config.hidden)
+        self.token_norm = nn.LayerNorm(token_width) if normed else None
+        self.project = nn.Linear(tokens * token_width, hidden)
+        self.norm = nn.LayerNorm(hidden)
 
     def forward(self, x: Tensor) -> Tensor:
         x = x if self.token_norm is None else self.token_norm(x)
@@ -205,3 +217,11 @@ class ContextBlock(Block):
         x = x + self.project(attention(q, k, v, visible).transpose(1, 2).flatten(2))
         output: Tensor = x + self.contract(gelu(self.expand(self.norm2(x))))
         return output
+
+
+def initialise(network: nn.Module) -> None:
+    """Initialise linear layers as published: truncated normal weights, zero bias."""
+    for module in network.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.trunc_normal_(module.weight, std=INITIAL_STD)
+            nn.init.zeros_(module.bias)

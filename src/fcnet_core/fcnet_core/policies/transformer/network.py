@@ -1,8 +1,10 @@
-"""The Transformer in PyTorch."""
+"""The Transformer in PyTorch, with the block stack that other token layouts share."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +15,7 @@ from fcnet_core.policies.network import PolicyNetwork, State, ring_of
 from fcnet_core.policies.transformer import EXPANSION, TransformerConfig
 
 INITIAL_STD = 0.02  # of the weights of a block, as in GPT-2
+gelu_tanh = partial(gelu, approximate="tanh")
 
 
 class CausalTransformer(PolicyNetwork):
@@ -27,7 +30,7 @@ class CausalTransformer(PolicyNetwork):
         self._config = config
         self.embed = nn.Linear(config.observation, config.hidden)
         self.embed_norm = nn.LayerNorm(config.hidden)
-        self.stack = BlockStack(config)
+        self.stack = BlockStack(config.hidden, config.layers, config.heads)
         self.head = nn.Linear(config.hidden, config.action)
 
     def cold(self, batch: int) -> State:
@@ -78,12 +81,14 @@ def band(queries: int, keys: int, window: int, device: torch.device) -> Tensor:
 
 
 class BlockStack(nn.Module):
-    """GPT-2's blocks and final LayerNorm, without positions, initialised as GPT-2."""
+    """GPT-2's blocks and final LayerNorm, without positions, on tokens (B, N, d), initialised as GPT-2.
 
-    def __init__(self, config: TransformerConfig) -> None:
+    activation: of the perceptrons.
+    """
+
+    def __init__(self, d: int, layers: int, heads: int, activation: Callable[[Tensor], Tensor] = gelu_tanh) -> None:
         super().__init__()
-        d, layers = config.hidden, config.layers
-        self.layers = nn.ModuleList(PreNormBlock(d, config.heads, EXPANSION * d) for _ in range(layers))
+        self.layers = nn.ModuleList(PreNormBlock(d, heads, activation) for _ in range(layers))
         self.norm = nn.LayerNorm(d)
         for name, weight in self.layers.named_parameters():
             if name.endswith(("project.weight", "contract.weight")):  # what is added to the residual stream
@@ -93,9 +98,23 @@ class BlockStack(nn.Module):
             elif name.endswith(".bias"):
                 nn.init.zeros_(weight)
 
+    def forward(self, x: Tensor, visible: Tensor) -> Tensor:
+        """Return the tokens' features; `visible` (B, N) is False for padding, to which no other token attends."""
+        tokens = x.shape[1]
+        itself = torch.eye(tokens, dtype=torch.bool, device=x.device)  # also of padding: a softmax needs an entry
+        mask = band(tokens, tokens, tokens, x.device) & (visible[:, None, None, :] | itself)
+        for layer in self.layers:
+            x, _ = layer(x, mask)
+        features: Tensor = self.norm(x)
+        return features
+
 
 class PreNormBlock(Block):
     """x += Attention(LN(x)), then x += Perceptron(LN(x)), on (B, N, d)."""
+
+    def __init__(self, d: int, heads: int, activation: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(d, heads, EXPANSION * d)
+        self.activation = activation
 
     def forward(self, x: Tensor, mask: Tensor | None, before: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Return the features (B, N, d), and the keys and values of all tokens (B, M + N, 2 d).
@@ -116,4 +135,4 @@ class PreNormBlock(Block):
                     q, k, v = (part.to(self.qkv.weight.dtype) for part in (q, k, v))
                 mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         x = x + self.project(mixed.transpose(1, 2).flatten(2))
-        return x + self.contract(gelu(self.expand(self.norm2(x)), approximate="tanh")), keys_values
+        return x + self.contract(self.activation(self.expand(self.norm2(x)))), keys_values
