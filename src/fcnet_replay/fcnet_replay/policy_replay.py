@@ -162,9 +162,9 @@ def _infer(run: Run, shaper: CommandShaper) -> tuple[StepRecord, Mask]:
     time, received, before = run.targets.stamp[row], all_received[row], np.maximum(row - 1, 0)
     paused = np.diff(received, prepend=-np.inf) > PAUSE * period
     previous = run.targets.stamp[np.where(sent[before], before, row)]
-    seen = (_seen(run.joints.stamp, time), _seen(run.imu.stamp, time))
-    commands = _commands(run.setpoints.at(received), first, shaper)
-    return StepRecord(time, previous, *seen, first | paused, *commands), phase_known
+    joints, imu = _seen(run.joints.stamp, time), _seen(run.imu.stamp, time)
+    setpoint, phase, walking = _commands(run.setpoints.at(received), first, shaper)
+    return StepRecord(time, previous, joints, imu, first | paused, setpoint, phase, walking), phase_known
 
 
 def _segments_by_mode(run: Run, sent: Mask, period: float) -> list[tuple[int, int, bool]]:

@@ -138,8 +138,8 @@ class Signals:
     def contact(self) -> Mask:
         """Estimated contacts of the feet (N, 4)."""
         *joints, rate, down = self._contact_inputs
-        legs = (values[:, self.robot.leg_rows] for values in joints)
-        raw = LegKinematics(self.robot).contacts(*legs, rate, down)
+        angles, speeds, torques = (values[:, self.robot.leg_rows] for values in joints)
+        raw = LegKinematics(self.robot).contacts(angles, speeds, torques, rate, down)
         return np.column_stack([_without_short(self.joint_time, raw[:, leg]) for leg in range(len(LEGS))])
 
     @cached_property
