@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from stable_baselines3.common.env_checker import check_env as stable_baselines3_check
+from stable_baselines3.common.env_util import make_vec_env
 
 import quadruped_sim.environments  # registers them
 from fcnet_core.errors import FcnetError, SimulationError
@@ -74,6 +75,18 @@ def test_a_process_forked_after_pictures_refuses_to_draw_instead_of_waiting_for_
         os._exit(1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     env.close()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # make_vec_env tries whether it renders; RescaleAction rounds limits
+def test_stable_baselines3_takes_several_with_normalised_actions() -> None:
+    several = make_vec_env(
+        "quadruped_sim.environments:fcnet/Aliengo-v0",
+        n_envs=2,
+        wrapper_class=gymnasium.wrappers.RescaleAction,
+        wrapper_kwargs={"min_action": -1.0, "max_action": 1.0},
+    )
+    several.reset()
+    assert several.step(np.zeros((2, 12)))[0].shape == (2, 70)
 
 
 def test_it_shows_a_policy_what_the_robot_shows_it() -> None:

@@ -1,12 +1,16 @@
-"""A policy that moves no joints, whose action is a command for a walking robot, goes the whole way: interface, data,
-training, model file, runner.
+"""Policies that move no joints: one of a Gymnasium task, and one whose action is a command for a walking robot.
+
+Both go the whole way: interface, data, training, model file, runner.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
+from policy_forms import parallel
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.runner import PolicyRunner
@@ -25,6 +29,12 @@ from quadruped_sim.controlled_robot import ControlledRobot
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.terrain import Flat
 
+PENDULUM = {
+    "environment": "Pendulum-v1",
+    "rate": 20,
+    "inputs": {"observation": {"terms": [{"term": "vector", "name": "observation", "size": 3}]}},
+    "action": {"kind": "vector", "size": 1, "scale": 2.0, "clip": 1.0},
+}
 GOAL = {
     "rate": 10,
     "inputs": {"observation": {"terms": [{"term": "vector", "name": "goal", "size": 2}]}},
@@ -45,7 +55,51 @@ def trained(section: dict[str, Any], observation: Array, output: Array, folder: 
     save_model(run.policy("test"), folder / "policy.safetensors")
     model = load_model(folder / "policy.safetensors")
     assert (model.card.interface, model.card.format_version) == (interface, 2)
-    return PolicyRunner(load_policy(model), interface, provides=interface.reads)
+    policy, row = load_policy(model), np.asarray(observation[0, :1], np.float32)
+    scaled = parallel(model, model.normalisation.input(row, name))
+    expected = model.scales["action_mean"] + model.scales["action_scale"] * scaled
+    np.testing.assert_allclose(policy.step(row[0]), expected[0], atol=2e-6)
+    return PolicyRunner(policy, interface, provides=interface.reads)
+
+
+def swing_up(seen: Array) -> Array:
+    """Return the torque (1,), as a share of the largest, that brings a pendulum up by its energy and holds it there."""
+    cosine, sine, rate = seen
+    energy = 0.5 * rate**2 + 15.0 * (cosine - 1.0)
+    wanted = -6.0 * np.arctan2(sine, cosine) - 1.5 * rate if cosine > 0.93 else -0.5 * rate * energy
+    return np.clip(np.array([wanted]), -1.0, 1.0)
+
+
+def episode(act: Callable[[Array], Array], seed: int) -> tuple[Array, Array, float]:
+    """Return observations (200, 3) and actions (200, 1) of an episode, and its return."""
+    env = gymnasium.make("Pendulum-v1")
+    seen, _ = env.reset(seed=seed)
+    observations, actions, total = [], [], 0.0
+    for _ in range(200):
+        observations.append(seen)
+        actions.append(act(seen))
+        seen, reward, *_ = env.step(actions[-1].astype(np.float32))
+        total += float(reward)
+    return np.array(observations), np.array(actions), total
+
+
+def test_a_policy_of_a_gymnasium_task_is_trained_saved_and_acts_in_it(tmp_path) -> None:
+    observations, torques, expert = zip(
+        *(episode(lambda seen: 2.0 * swing_up(seen), seed) for seed in range(20)), strict=True
+    )
+    runner = trained(PENDULUM, np.array(observations), np.array(torques) / 2.0, tmp_path, 600)
+
+    def act(seen: Array) -> Array:
+        return runner.targets({"observation": seen})
+
+    returns = []
+    for seed in range(100, 105):
+        runner.reset()
+        _, actions, total = episode(act, seed)
+        returns.append(total)
+        assert 1.0 < np.abs(actions).max() <= 2.0 and runner.steps == 200
+    idle = np.mean([episode(lambda seen: np.zeros(1), seed)[2] for seed in range(100, 105)])
+    assert np.mean(returns) > 0.5 * (np.mean(expert) + idle)
 
 
 def test_a_policy_whose_action_is_a_command_leads_a_walking_robot_to_a_goal(aliengo, tmp_path) -> None:
@@ -74,3 +128,16 @@ def test_data_with_an_input_that_the_network_does_not_take_are_refused_by_its_na
     section = GOAL | {"inputs": {"place": GOAL["inputs"]["observation"]}}
     with pytest.raises(FcnetError, match="place"):
         trained(section, np.zeros((2, 30, 2)), np.zeros((2, 30, 2)), tmp_path, 1)
+
+
+def test_a_history_that_is_longer_than_the_episode_has_its_start(tmp_path) -> None:
+    seen = {"term": "vector", "name": "observation", "size": 1}
+    history = {"length": 50, "order": "oldest_first", "layout": "frame", "start": "zeros"}
+    section = PENDULUM | {"inputs": {"observation": {"terms": [seen], "history": history}}}
+    runner = PolicyRunner(None, converted(section, PolicyInterface), provides=("observation",))
+    for _ in range(2):
+        for step in range(1, 4):
+            entries = runner.observe({"observation": np.array([float(step)])})
+            runner.send(np.zeros(1))
+        assert entries.tolist() == [0.0] * 47 + [1.0, 2.0, 3.0]
+        runner.reset()

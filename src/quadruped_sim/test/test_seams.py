@@ -1,5 +1,5 @@
 """Robots of other joints go the whole way as users have them: robot file, data, training, model file, simulator,
-controller, replay.
+controller, recording, report.
 """
 
 from dataclasses import dataclass
@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_bag import MadeBag
+from made_bag import EPOCH, IMU, JOINTS, MODE, ODOM, STEP_TYPE, STEPS, MadeBag, message, stamped, text, trajectory
 from made_robots import FOLDER
+from page_reader import PageReader
+from policy_forms import forms_of, parallel, steps_of_network
 
 from fcnet_core.arrays import Array
 from fcnet_core.control.controller import Controller
@@ -25,9 +27,12 @@ from fcnet_core.policy import load_policy
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
 from fcnet_core.rotation import projected_gravity
 from fcnet_replay.evaluation import evaluate_bag
+from fcnet_replay.report.page import page
 from quadruped_sim.physics.live_robot import LiveRobot
 from quadruped_sim.physics.simulation import Simulation
 from quadruped_sim.physics.terrain import Flat
+
+EXACT = 1e-5  # [rad]
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,37 @@ def train(case: Case, data: Path) -> PolicyModel:
     return run.policy("test")
 
 
+@dataclass
+class Recording(MadeBag):
+    """A bag with the messages of a robot that was driven."""
+
+    def __post_init__(self) -> None:
+        self.found: list[tuple[float, str, Any]] = []
+
+    def _messages(self) -> list[tuple[float, str, Any]]:
+        return self.found
+
+    def take(self, time: float, live: LiveRobot, controller: Controller, targets: Array, sent: float) -> None:
+        """Record a control cycle: the state that the controller saw, what it sent, and when it sent the last one."""
+        state, truth = controller.state, live.ground_truth()
+        quaternion = dict(zip("xyzw", state.orientation.tolist(), strict=True))
+        spin = dict(zip("xyz", state.angular_velocity.tolist(), strict=True))
+        joints = {"name": list(live.robot.joint_names), "position": state.joint_position,
+                  "velocity": state.joint_velocity, "effort": live.read_sensors().torque}  # fmt: skip
+        imu = {"angular_velocity": spin, "linear_acceleration": {"z": 9.81}, "orientation": quaternion}
+        place = {"position": dict(zip("xyz", truth.position.tolist(), strict=True)), "orientation": quaternion}
+        odometry = {"child_frame_id": "trunk", "pose": {"pose": place}}
+        contents = ((JOINTS, joints), (IMU, imu), (ODOM, odometry))
+        self.found += [(time, topic, stamped(topic, time, values)) for topic, values in contents]
+        self.found.append(trajectory(time + 0.002, targets, live.robot.joint_names))
+        if step := controller.policy_step:
+            values = step.vector()
+            values[:4] += np.array([time + 0.002, sent, time, time]) + EPOCH
+            self.found.append((time + 0.004, STEPS, message(STEP_TYPE, {"data": values})))
+
+
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_a_robot_goes_from_its_file_to_a_replay(case, tmp_path, monkeypatch) -> None:
+def test_a_robot_goes_from_its_file_to_a_report(case, tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FCNET_ROBOTS", str(FOLDER))  # the folder of its file
     robot, path = load_robot(case.name), tmp_path / "policy.safetensors"
     collect(case, tmp_path / "data")
@@ -115,20 +149,31 @@ def test_a_robot_goes_from_its_file_to_a_replay(case, tmp_path, monkeypatch) -> 
     assert (interface.joints, interface.inputs) == (robot.joint_names, velocity_interface(robot).inputs)
     check_robot(model, robot)
 
-    drive(model, robot)
-    bag = MadeBag(model, robot).write(tmp_path / "bag")
-    error = evaluate_bag(bag, [path], case.name).figures["policies"]["A"]["action_error_rad"]
-    assert error["agrees"] and error["steps"] > case.rate and error["max"] < 1e-5
+    seen = np.load(tmp_path / "data/shard-00000/observation.npy")[0, :100]
+    mean, scale = (model.scales[name].astype(np.float64) for name in ("action_mean", "action_scale"))
+    scaled = model.normalisation.input(seen, "observation")
+    sequence, steps = parallel(model, scaled), steps_of_network(model, scaled)
+    np.testing.assert_allclose(steps, sequence, atol=1e-9, rtol=0)
+    for form in forms_of(case.policy_type).values():
+        np.testing.assert_allclose(form(model, seen), mean + scale * sequence, atol=5e-6, rtol=0)
+
+    bag = drive(model, robot, tmp_path / "bag")
+    evaluation = evaluate_bag(bag, [path], case.name)
+    error = evaluation.figures["policies"]["A"]["action_error_rad"]
+    assert error["agrees"] and error["steps"] > case.rate and error["max"] < EXACT
+    assert evaluation.run.joint_names == robot.joint_names
+    words = PageReader(page(evaluation)).words
+    assert {name.removesuffix("_joint").replace("_", " ") for name in robot.joint_names} <= set(words)
 
 
-def drive(model: PolicyModel, robot: Robot) -> None:
-    """Let the controller stand up, walk and lie down in the simulator, and check it."""
+def drive(model: PolicyModel, robot: Robot, bag: Path) -> Path:
+    """Let the controller stand up, walk and lie down in the simulator; check it, and write what happened to a bag."""
     period, start = 1.0 / model.card.interface.rate, "standing" if robot.lie_pose is None else "lying"
     live = LiveRobot(robot, Flat(), noise=0.0, start=start, period=period)
     runner = PolicyRunner(load_policy(model), model.card.interface, JointLimiter(robot, period))
     controller = Controller(robot, live.measure(), runner, stand_up_time=0.3, lie_down_time=0.5)
     controller.stand_up(0.0)
-    modes = [Mode.PASSIVE]
+    recording, modes, sent = Recording(model, robot), [Mode.PASSIVE], 0.0
     for now in np.arange(0.0, 8.0, period).tolist():
         if controller.mode is Mode.STANDING:
             controller.walk()
@@ -136,10 +181,15 @@ def drive(model: PolicyModel, robot: Robot) -> None:
             controller.lie_down()
         controller.prepare(now, forward(0.3))
         controller.state = live.measure()
-        live.step(controller.cycle(now))
+        targets = controller.cycle(now)
         if controller.mode is not modes[-1]:
             modes.append(controller.mode)
+            recording.found.append((now, MODE, text(controller.mode.value)))
         if modes[-1] is Mode.PASSIVE:
             break
+        recording.take(now, live, controller, targets, sent)
+        live.step(targets)
+        sent = now + 0.002
     leaving = [] if robot.lie_pose is None else [Mode.LYING_DOWN]
     assert modes[1:] == [Mode.STANDING_UP, Mode.STANDING, Mode.WALKING, *leaving, Mode.PASSIVE], controller.fault
+    return recording.write(bag)
