@@ -4,8 +4,6 @@ Run it in a shell after `. env.sh`, on an otherwise idle machine:
     python benchmarks/closed_loop.py --duration 60
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -6,8 +6,6 @@ Exit code 1: a program ended, an unsafe command was on the wire, the memory of a
 could not be brought back to walking.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
@@ -88,7 +86,7 @@ class Attacker:
         self._measured = threading.Thread(target=self._measure, daemon=True)
         self.rig = FaultRig(robot, log, physics)
 
-    def __enter__(self) -> Attacker:
+    def __enter__(self) -> "Attacker":
         with ExitStack() as stack:  # a robot that never walks leaves no program behind
             stack.enter_context(self.rig)
             self.access = Access(self.rig, self._rng)

@@ -2,8 +2,6 @@
 SCHED_FIFO is permitted, neither does a busy computer. It keeps every command with the kernel's time of arrival.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -3,8 +3,6 @@
 Importing this module makes ros_harness, the harness of the tests, importable.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterable, Sequence

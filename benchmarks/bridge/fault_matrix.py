@@ -9,8 +9,6 @@ Run it in a shell after `. env.sh`, on an otherwise idle machine; it took 26 min
 Exit code 1: a forbidden command left the bridge, or a fault was missed or taken for another one.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """A motor board with a simulated robot behind it, and the real bridge and controller as processes in front of it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal
@@ -109,7 +107,7 @@ class FaultRig:
         self._closing = threading.Event()
         self._driver = threading.Thread(target=self._drive, daemon=True)
 
-    def __enter__(self) -> FaultRig:
+    def __enter__(self) -> "FaultRig":
         self._driver.start()
         try:
             self.bring_up()

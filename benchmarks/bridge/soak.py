@@ -9,8 +9,6 @@ and is removed at the end:
 Exit code 1: a fall, a fault, a process that exited or that grew by MOST_GROWTH.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

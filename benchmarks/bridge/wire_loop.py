@@ -9,8 +9,6 @@ otherwise idle machine:
     python benchmarks/bridge/wire_loop.py --duration 60 --busy 8      # without SCHED_FIFO: damped in time, every time
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

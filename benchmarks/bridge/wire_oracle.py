@@ -1,7 +1,5 @@
 """Checks every command that reaches a motor board against the rules that hold whatever happens to the bridge."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The hardware interface of a Unitree quadruped: its motor board behind an I/O process at 500 Hz."""
 
-from __future__ import annotations
-
 import logging
 import sys
 import time

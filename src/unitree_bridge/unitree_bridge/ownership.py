@@ -15,8 +15,6 @@ SROS 2 restricts publishers (docs/security.md). Two bridges on different compute
 detected only by safety checks: lost or foreign packets, and joint_error when their targets differ.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
@@ -47,7 +45,7 @@ class Claim(NamedTuple):
     owner: str
 
     @classmethod
-    def parse(cls, text: str) -> Claim | None:
+    def parse(cls, text: str) -> "Claim | None":
         """Parse the text of a message; return None for an invalid one."""
         found = CLAIM.fullmatch(text)
         return cls(found[1] == "wants", int(found[2]), found[3]) if found and found[3].isprintable() else None

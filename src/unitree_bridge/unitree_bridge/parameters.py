@@ -1,7 +1,5 @@
 """The parameters of a real robot's bridge."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import get_args
 

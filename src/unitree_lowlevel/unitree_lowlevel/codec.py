@@ -4,8 +4,6 @@ Values are in SI units. Datagrams are little-endian and packed. Sources: the ven
 to 3.3.4 and 3.8.2, 3.8.4 (A1, Aliengo) and 3.8.0 to 3.8.6 (Go1), and the bytes that its libraries send.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import zlib

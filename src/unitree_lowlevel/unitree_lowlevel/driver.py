@@ -5,8 +5,6 @@ waiting -> damping (a state has arrived) -> following (targets) -> damping (no n
 any -> tripped (damping, latched), left only by a reset. docs/inside.md has the table "Who damps, and when".
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection
 from enum import Enum

@@ -9,8 +9,6 @@ The bridge also holds the socket to the robot. If the I/O process hangs, is stop
 through this socket. So neither process leaves the motors stiff when it dies.
 """
 
-from __future__ import annotations
-
 import select
 import socket
 import subprocess

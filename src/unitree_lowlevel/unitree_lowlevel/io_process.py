@@ -5,8 +5,6 @@ process has no ROS, one thread and no garbage collection. Its parent, the bridge
 targets and receives every cycle. If the parent dies, the process damps the motors until a new bridge takes over.
 """
 
-from __future__ import annotations
-
 import errno
 import gc
 import logging

@@ -1,7 +1,5 @@
 """Checks of addresses, routes and UDP ports before a datagram is sent."""
 
-from __future__ import annotations
-
 import errno
 import ipaddress
 import socket

@@ -1,7 +1,5 @@
 """The transport through the vendor's Python module, as an alternative to the wire format of codec.py."""
 
-from __future__ import annotations
-
 import importlib
 import math
 import time

@@ -1,7 +1,5 @@
 """Transports of commands to a robot and states from it: over one UDP socket, or another one of the same interface."""
 
-from __future__ import annotations
-
 import math
 import socket
 import time

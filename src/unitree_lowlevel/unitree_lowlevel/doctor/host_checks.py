@@ -3,8 +3,6 @@
 Checks of the computer only warn of causes of a loop below 500 Hz.
 """
 
-from __future__ import annotations
-
 import ctypes
 import ipaddress
 from enum import Enum

@@ -3,8 +3,6 @@
 The robot does not move: the doctor sends only commands with the motors off.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Checks of a robot's states, recorded for a few seconds with the motors off."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

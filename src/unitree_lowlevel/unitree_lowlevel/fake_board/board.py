@@ -1,7 +1,5 @@
 """An emulated motor board: the real protocol over UDP, with simulated physics and faults."""
 
-from __future__ import annotations
-
 import contextlib
 import select
 import socket
@@ -210,7 +208,7 @@ class FakeBoard:
             self._send_state(now)
         self._deliver(now)
 
-    def __enter__(self) -> FakeBoard:
+    def __enter__(self) -> "FakeBoard":
         self.start()
         return self
 

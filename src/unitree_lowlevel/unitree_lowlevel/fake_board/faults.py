@@ -1,7 +1,5 @@
 """Faults of a fake board and of the line to it: values, typed commands that set them, and effects."""
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The physics of a fake motor board: the interface, and twelve independent joints."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import numpy as np

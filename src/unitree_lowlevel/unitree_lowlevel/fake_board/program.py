@@ -1,7 +1,5 @@
 """The program `fake_board`: an emulated motor board with faults that typed commands switch on and off."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 import signal

@@ -3,8 +3,6 @@
 Joint arrays are (12,) in the order of codec.JOINTS: positions [rad], velocities [rad/s], torques [Nm].
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import IntEnum

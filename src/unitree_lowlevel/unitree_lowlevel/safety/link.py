@@ -1,7 +1,5 @@
 """Checks of the link to a robot: age of the states, other packets, packet loss, and the signal of the remote."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 

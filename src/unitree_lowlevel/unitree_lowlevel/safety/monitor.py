@@ -1,7 +1,5 @@
 """All the checks of one robot, run once per cycle; the permission to recover, which relaxes some; the latched trip."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from logging import ERROR, INFO, WARNING
