@@ -2,7 +2,7 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire fault-matrix \
+.PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire bench-replay fault-matrix \
 	attack soak model wheels clean
 
 help:
@@ -51,6 +51,10 @@ bench-wire: ## a bridge at 500 Hz: idle, and with 8 busy processes; 25 minutes
 	@$(ENTER) && python benchmarks/bridge/wire_loop.py && \
 		python benchmarks/bridge/wire_loop.py --busy 8 --params-file config/bridges/real_time.yaml && \
 		python benchmarks/bridge/wire_loop.py --busy 8
+
+bench-replay: ## offline replay against real time
+	@sh tools/setup.sh
+	@$(ENTER) && python benchmarks/replay_speed.py
 
 fault-matrix: ## every fault in every mode against real processes, into docs/, or of one ROBOT; half an hour each
 	@sh tools/setup.sh
