@@ -1,30 +1,20 @@
-"""Alternatives run in turn, each as often as asked; `fcnet bench step` compares forms that compute the same."""
+"""Alternatives run in turn, each as often as asked; `fcnet bench step` compares the runtimes of a policy."""
 
 import json
 import time
 from pathlib import Path
 
-import pytest
 from policy_forms import untrained
 
-from fcnet_core.bench import ONNX, WARM_UP, Pace, check_agreement, interleave, observations
+from fcnet_core.bench import ONNX, WARM_UP, Pace, interleave
 from fcnet_core.cli import USAGE_ERROR, main
-from fcnet_core.errors import FcnetError
 from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import save_model
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.mlp import MLPConfig
-from fcnet_core.policy import load_policy
 
 SMALL = example_config(FCNetConfig, hidden=16, layers=2, modes=4, window=8, decoder_hidden=8)
 MLP = example_config(MLPConfig, hidden=(8,), window=2)
-
-
-def test_forms_that_disagree_are_not_timed() -> None:
-    model = untrained(SMALL)
-    policies = {ONNX: load_policy(model), "another": load_policy(untrained(MLP))}
-    with pytest.raises(FcnetError, match="another"):
-        check_agreement(policies, observations(model))
 
 
 def test_the_verb_compares_the_runtimes_of_every_model(tmp_path: Path, capsys) -> None:

@@ -55,7 +55,7 @@ class Controller:
         self.posture = Posture(robot, stand_up_time, lie_down_time)
         self.policy_step: PolicyStep | None = None
         self._robot, self._limiter, self._period = robot, runner.limiter, runner.limiter.period
-        self._joint_error = JointErrorWatchdog(robot, self._period)
+        self._away = 0.0  # [s] for which a joint has been too far from its target
         self.following = FollowingWatchdog()
         self._follows_targets, self._longest_stall = follows_targets, longest_stall
         self._bridge_fault = ""
@@ -182,7 +182,7 @@ class Controller:
 
     def _start(self) -> None:
         self._limiter.start(self.state.joint_position)
-        self._joint_error.reset()
+        self._away = 0.0
         self.following.reset()
 
     def _problem(self, now: float) -> str | None:
@@ -190,9 +190,17 @@ class Controller:
         recovers = self.mode is Mode.RECOVERING  # from any tilt, with its own limits
         problem = state.problem(now) or (None if recovers else tilt_problem(safety, state.orientation))
         problem = problem or self.following.check(now)
-        if problem or not self._follows_targets:
-            return problem
-        return self._joint_error.check(self._limiter.last, state.joint_position)
+        return problem if problem or not self._follows_targets else self._joint_error()
+
+    def _joint_error(self) -> str | None:
+        """Return the reason for a fault if a joint stays away from its target: impacts pass, blocked legs stay."""
+        error, safety = np.abs(self._limiter.last - self.state.joint_position), self._robot.safety
+        worst, limit = int(error.argmax()), safety.max_joint_error
+        self._away = self._away + self._period if error[worst] > limit else 0.0
+        if self._away <= safety.joint_error_time:
+            return None
+        joint, remedy = self._robot.joint_names[worst], "look for a blocked leg or a motor without power"
+        return f"{joint} is {error[worst]:.2f} rad from its target, the limit is {limit:g} rad; {remedy}"
 
     def _targets(self) -> Array | None:
         posture, runner, state = self.posture, self.runner, self.state
@@ -220,31 +228,6 @@ def tilt_problem(safety: Safety, orientation: Array) -> str | None:
     if tilt <= safety.max_tilt:
         return None
     return f"the robot is tilted by {tilt:.2f} rad, the limit is {safety.max_tilt:g} rad; set it on its belly"
-
-
-class JointErrorWatchdog:
-    """Watches the distance between targets and measured positions, which grows when a leg is blocked or powerless.
-
-    It counts only after the robot's joint_error_time: impacts pass, blocked legs stay.
-    """
-
-    def __init__(self, robot: Robot, period: float) -> None:
-        self._names, self._safety, self._period = robot.joint_names, robot.safety, period
-        self.reset()
-
-    def reset(self) -> None:
-        """Restart the measurement of how long a joint has been away."""
-        self._exceeded = 0.0
-
-    def check(self, target: Array, measured: Array) -> str | None:
-        """Return the reason for a fault, or None, after one more period with targets and positions (N,) [rad]."""
-        error, limit = np.abs(target - measured), self._safety.max_joint_error
-        worst = int(error.argmax())
-        self._exceeded = self._exceeded + self._period if error[worst] > limit else 0.0
-        if self._exceeded <= self._safety.joint_error_time:
-            return None
-        found = f"{self._names[worst]} is {error[worst]:.2f} rad from its target, the limit is {limit:g} rad"
-        return f"{found}; look for a blocked leg or a motor without power"
 
 
 class FollowingWatchdog:

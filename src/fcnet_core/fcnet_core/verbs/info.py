@@ -20,10 +20,6 @@ example:
   fcnet info models/aliengo.safetensors
 """
 LONGEST = 10  # longer lists are shown by their length
-WINDOW_POLICIES = {
-    "sliding": "sliding (the window moves with every step)",
-    "reset_every_n": "reset_every_n (all memory is cleared after each window)",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +53,7 @@ def _lines(path: Path, size: int, model: PolicyModel) -> list[str]:
         "robot" if at.robot else "environment": at.name or "any",
         "network": f"{card.policy_type}: {sizes}",
         "parameters": f"{card.config.parameters:,}",
-        "window policy": WINDOW_POLICIES[card.window_policy],
+        "window policy": card.window_policy,
         "rate": f"{at.rate:g} Hz",
         "memory": "unlimited" if math.isinf(memory) else f"{memory} steps ({memory / at.rate:.2f} s)",
         "created": card.created,

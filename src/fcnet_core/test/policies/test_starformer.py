@@ -178,21 +178,9 @@ def test_a_model_stands_alone_and_its_groups_must_fit_the_robots_observation(set
 @pytest.mark.parametrize("path", sorted(DATA.glob("star*_img_*.xz")), ids=lambda path: path.stem)
 def test_the_image_form_matches_the_published_network(path) -> None:
     arrays = read_arrays(path)
-    names = (
-        "frames",
-        "",
-        "",
-        "patch",
-        "time_table",
-        "action",
-        "hidden",
-        "token_width",
-        "heads",
-        "token_heads",
-        "layers",
-    )
-    sizes = dict(zip((*names, "reward"), arrays["cfg"].tolist(), strict=True))
-    del sizes[""]
+    names = ("frames", "height", "width", "patch", "time_table", "action", "hidden", "token_width", "heads")
+    sizes = dict(zip((*names, "token_heads", "layers", "reward"), arrays["cfg"].tolist(), strict=True))
+    del sizes["height"], sizes["width"]
     sizes |= {"discrete": True, "reward": bool(sizes["reward"]), "connection": connection_of(path)}
     network = loaded(ImageStarformer(ImageSizes(**sizes)), named(arrays, "w/"))
     found = features(network)

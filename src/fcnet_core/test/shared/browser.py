@@ -17,17 +17,8 @@ import pytest
 
 TIMEOUT = 60.0  # [s] of an answer, on a busy machine
 PROGRAMS = ("chromium", "chromedriver")
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--disable-dev-shm-usage",
-)
+FLAGS = ("--headless=new", "--no-sandbox", "--no-first-run")
+DISABLED = ("gpu", "quic", "background-networking", "component-update", "sync", "dev-shm-usage")
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the key that WebDriver's specification gives elements
 PHONE = {"width": 390, "height": 844, "pixelRatio": 2, "touch": True}
 
@@ -41,7 +32,8 @@ class Browser:
     """A browser that is controlled by the WebDriver protocol, which is JSON over HTTP."""
 
     def __init__(self, driver, folder, phone):
-        arguments = [*FLAGS, f"--user-data-dir={folder}", "--window-size=1280,1000"]
+        arguments = [*FLAGS, *(f"--disable-{name}" for name in DISABLED)]
+        arguments += [f"--user-data-dir={folder}", "--window-size=1280,1000"]
         options = {"args": arguments, "binary": shutil.which("chromium")}
         options |= {"mobileEmulation": {"deviceMetrics": PHONE}} if phone else {}
         wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
