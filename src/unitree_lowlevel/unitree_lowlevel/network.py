@@ -26,8 +26,11 @@ def resolve(host: str) -> str:
     return text
 
 
-def check_route(target: Address) -> str:
-    """Return this computer's address on the route to the target; sends nothing, raises TransportError."""
+def check_target(target: Address, local_port: int) -> tuple[Address, str]:
+    """Check name, port and route of the target, and that it is not this program's own port; sends nothing.
+
+    Returns the target with its host resolved, and this computer's address on the route; raises TransportError.
+    """
     host, port = resolve(target[0]), target[1]
     _check_port(port, lowest=1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -43,21 +46,13 @@ def check_route(target: Address) -> str:
                 f"there is no route to {host} ({error.strerror}): plug in the robot's cable and give this computer an "
                 f"address in its network, as {neighbour}"
             ) from error
-        return str(probe.getsockname()[0])
-
-
-def check_target(target: Address, local_port: int) -> Address:
-    """Check name, address and route of the target, and that it is not this program's own port.
-
-    Returns the target with its host resolved; raises TransportError.
-    """
-    host, port = resolve(target[0]), target[1]
-    if check_route((host, port)) == host and port == local_port:
+        local = str(probe.getsockname()[0])
+    if (host, port) == (local, local_port):
         raise TransportError(
             f"the target {host}:{port} is this computer's own port, so commands would come back: "
             "set the target to the robot's address, or another local port"
         )
-    return host, port
+    return (host, port), local
 
 
 def bound_socket(port: int, host: str = "") -> socket.socket:

@@ -83,9 +83,8 @@ class SdkTransport:
 
     def open(self) -> None:
         sdk, _ = find_sdk(self._generation)
-        self._connection = _connect(
-            sdk, self._generation, check_target(self._target, self._local_port), self._local_port
-        )
+        target, _local = check_target(self._target, self._local_port)
+        self._connection = _connect(sdk, self._generation, target, self._local_port)
         self._command, self._state = sdk.LowCmd(), sdk.LowState()
         self._udp().InitCmdData(self._command)
         self._command.levelFlag = LOW_LEVEL

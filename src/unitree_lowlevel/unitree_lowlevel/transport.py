@@ -148,7 +148,7 @@ class WireTransport:
 
     def open(self) -> None:
         self.close()
-        self._target = check_target(self._target, self._requested_port)
+        self._target, _local = check_target(self._target, self._requested_port)
         self._socket = bound_socket(self._requested_port)
         self.counters = TransportCounters()
 

@@ -276,7 +276,7 @@ def test_a_robot_that_restarts_while_damped_can_be_followed_again(bench):
     bench.awake()
     bench.silent = True
     bench.run(3.0)
-    bench.silent, bench._tick = False, 0
+    bench.silent, bench.tick = False, 0
     bench.run(0.2)
     assert bench.driver.mode is DriverMode.DAMPING
     assert bench.send(bench.position) is None

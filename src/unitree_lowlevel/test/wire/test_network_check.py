@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from fcnet_core.errors import TransportError
-from unitree_lowlevel.network import bound_socket, check_route, check_target, resolve
+from unitree_lowlevel.network import bound_socket, check_target, resolve
 
 
 def refusal(check, *arguments):
@@ -40,14 +40,15 @@ def test_a_host_that_is_not_the_address_or_name_of_one_robot_is_refused(host):
 
 
 def test_names_and_numbers_are_resolved_and_routed():
-    assert resolve("localhost") == resolve("127.0.0.1") == check_route(("127.0.0.1", 8007)) == "127.0.0.1"
+    assert resolve("localhost") == resolve("127.0.0.1") == "127.0.0.1"
+    assert check_target(("localhost", 8080), 8081) == (("127.0.0.1", 8080), "127.0.0.1")
 
 
 def test_without_a_route_the_cable_and_the_address_are_named():
     own_network = ["unshare", "-rn"]  # there is only a loopback interface, that is down
     if subprocess.run([*own_network, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this machine does not let a program have a network of its own (unshare -rn)")
-    assert "192.168.123.162/24" in refusal_elsewhere("check_route(('192.168.123.10', 8007))", *own_network)
+    assert "192.168.123.162/24" in refusal_elsewhere("check_target(('192.168.123.10', 8007), 8080)", *own_network)
 
 
 def test_a_port_in_use_says_that_another_bridge_is_running(taken_port):
@@ -64,10 +65,9 @@ def test_a_port_for_the_privileged_asks_for_a_higher_one():
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_a_port_must_be_one(port):
     assert f"not {port}" in refusal(bound_socket, port)
-    assert f"not {port}" in refusal(check_route, ("127.0.0.1", port))
-    assert "not 0" in refusal(check_route, ("127.0.0.1", 0))
+    assert f"not {port}" in refusal(check_target, ("127.0.0.1", port), 8080)
+    assert "not 0" in refusal(check_target, ("127.0.0.1", 0), 8080)
 
 
-def test_the_target_must_not_be_this_program(taken_port):
+def test_the_target_must_not_be_this_program():
     assert "is this computer's own port" in refusal(check_target, ("localhost", 8080), 8080)
-    assert check_target(("localhost", 8080), 8081) == ("127.0.0.1", 8080)

@@ -9,15 +9,16 @@ from itertools import product
 
 import numpy as np
 import pytest
-from low_level_samples import random_commands, random_states
+from low_level_samples import VECTORS, command, healthy_state
 
 from fcnet_core.errors import TransportError, WireError
-from unitree_lowlevel.codec import GEN33, GENERATIONS, LowState, decode_state, encode_command, encode_state
+from fcnet_core.robot import load_robot
+from unitree_lowlevel.codec import GEN33, GENERATIONS, LowCommand, LowState, decode_state, encode_command, encode_state
 from unitree_lowlevel.sdk_transport import SdkTransport, find_sdk
 from unitree_lowlevel.transport import RESTART_AFTER, TickOrder, make_transport
 
-COMMAND, OTHER_COMMAND = random_commands(2)
-STATE = next(random_states(1))
+COMMAND, OTHER_COMMAND = (command(stiffness=np.full(12, value)) for value in (10.0, 20.0))
+STATE = healthy_state(load_robot("aliengo"))
 # What the vendor's module does to the process when a port is taken or there is no route, and the sentences that say so.
 STAND_IN = """
 class UDP:
@@ -273,15 +274,18 @@ def test_what_the_module_would_end_the_process_for_is_refused(
 @sdk_alone
 def test_the_library_sends_the_very_bytes_of_the_codec_and_reads_its_very_states(transport, board):
     assert type(transport) is SdkTransport
-    for command, excess in product(random_commands(500), (1.0, 3.0)):
-        command = replace(command, torque=excess * command.torque, damping=excess * command.damping)
+    with np.load(VECTORS) as vectors:
+        values, modes, states = (vectors[f"{board.generation.name}_{name}"] for name in ("values", "modes", "states"))
+    for (value, mode), excess in product(zip(values, modes, strict=True), (1.0, 3.0)):
+        command = LowCommand(mode, *(excess * value))
         transport.send(command)
         assert board.socket.recv(2048) == encode_command(board.generation, command)
-    assert transport.counters.sent == 1000
-    for tick, state in enumerate(random_states(500), 1):
+    assert transport.counters.sent == 2 * len(values)
+    for tick, received in enumerate(states, 1):
+        state = decode_state(board.generation, received.tobytes())
         datagram = encode_state(board.generation, replace(state, tick=tick))
         board.send_bytes(datagram)
         read, expected = transport.receive().state, decode_state(board.generation, datagram)
         for field in fields(LowState):
             np.testing.assert_array_equal(getattr(read, field.name), getattr(expected, field.name), err_msg=field.name)
-    assert transport.counters.received == 500
+    assert transport.counters.received == len(states)

@@ -6,16 +6,16 @@ checked against the vendor's libraries.
 
 import random
 from collections import Counter
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
-from low_level_samples import COMMAND_SPANS, command, random_states
+from low_level_samples import COMMAND_SPANS, VECTORS, command, healthy_state
 
 from fcnet_core.errors import WireError
+from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import (
     GENERATIONS,
     POSITION_STOP,
@@ -31,12 +31,11 @@ from unitree_lowlevel.codec import (
 )
 from unitree_lowlevel.transport import TransportCounters
 
-VECTORS = Path(__file__).parents[1] / "data" / "wire_vectors.npz"
 both_generations = pytest.mark.parametrize("generation", GENERATIONS.values(), ids=GENERATIONS)
 
 
 def state(**changes):
-    return replace(next(random_states(1)), **changes)
+    return healthy_state(load_robot("aliengo"), **changes)
 
 
 def refusal(decode, generation, datagram):

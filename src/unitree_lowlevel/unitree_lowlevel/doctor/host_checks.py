@@ -14,7 +14,7 @@ import numpy as np
 from fcnet_core.arrays import Array
 from fcnet_core.errors import TransportError
 from unitree_lowlevel.codec import PERIOD
-from unitree_lowlevel.network import Address, bound_socket, check_route, check_target
+from unitree_lowlevel.network import Address, bound_socket, check_target
 
 ROBOT_NETWORK = ipaddress.IPv4Network("192.168.123.0/24")
 _CLOCK_NOT_SYNCHRONISED = 5  # TIME_ERROR of adjtimex(2)
@@ -41,8 +41,8 @@ ok, warning, failed = (partial(Outcome, level) for level in Level)
 def check_network(target: Address, local_port: int) -> dict[str, Outcome]:
     """Check address, route and port. Checks that depend on a failed one are omitted."""
     try:
-        host, port = check_target(target, local_port)
-        outcomes = {"address": check_address(host, check_route((host, port)))}
+        (host, _port), local = check_target(target, local_port)
+        outcomes = {"address": check_address(host, local)}
     except TransportError as error:
         return {"network": failed(str(error))}
     try:

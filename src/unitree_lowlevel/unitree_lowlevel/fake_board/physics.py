@@ -27,21 +27,17 @@ class BoardPhysics(Protocol):
 
     def drive(self, position: Array, velocity: Array, torque: Array, stiffness: Array, damping: Array) -> None:
         """Set the command: finite arrays (12,) in the units of LowCommand."""
-        ...
 
     def block(self, joint: int | None) -> None:
         """Block one joint, an index in codec.JOINTS; None releases it."""
-        ...
 
     def advance(self, duration: float) -> None:
         """Simulate `duration` [s]."""
-        ...
 
     def sense(self) -> dict[str, Array]:
         """Return position, velocity, torque, orientation, angular_velocity, linear_acceleration and foot_force, as in a
         LowState.
         """
-        ...
 
 
 class JointPhysics:
