@@ -1,10 +1,11 @@
-"""The fake board over a real socket: what it answers, what it does to its joints, and each of its faults."""
+"""The fake board over a real socket: what it answers and each of its faults; and its joints, which weigh nothing."""
 
 import select
 import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from unitree_lowlevel.codec import (
     GEN38,
     GENERATIONS,
     OFF,
+    PERIOD,
+    POSITION_STOP,
     SERVO,
+    VELOCITY_STOP,
     Generation,
     LowCommand,
     LowState,
@@ -27,9 +31,9 @@ from unitree_lowlevel.codec import (
     decode_state,
     encode_command,
 )
-from unitree_lowlevel.fake_board.board import FakeBoard
+from unitree_lowlevel.fake_board.board import FakeBoard, motor_terms
 from unitree_lowlevel.fake_board.faults import BoardFaults
-from unitree_lowlevel.fake_board.physics import JointPhysics
+from unitree_lowlevel.fake_board.physics import STOP_MARGIN, JointPhysics
 from unitree_lowlevel.transport import WireTransport
 
 ALIENGO = load_robot("aliengo")
@@ -194,3 +198,43 @@ def test_a_blocked_joint_or_a_dead_motor_does_not_follow_until_the_fault_ends(ri
     rig.board.faults = BoardFaults()
     rig.send(HOLD)
     rig.until(lambda state: bool(np.allclose(state.position, target, atol=0.01)))
+
+
+@pytest.fixture
+def physics(robot) -> JointPhysics:
+    return JointPhysics(robot, noise=0.0)
+
+
+def sensed(physics: JointPhysics, given: LowCommand, cycles: int = 1) -> SimpleNamespace:
+    physics.drive(*motor_terms(given))
+    for _ in range(cycles):
+        physics.advance(PERIOD)
+    return SimpleNamespace(**physics.sense())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        command(position=np.full(12, POSITION_STOP), stiffness=np.full(12, 50.0)),
+        command(velocity=np.full(12, VELOCITY_STOP), damping=np.full(12, 5.0)),
+        command(mode=np.full(12, OFF, np.uint8), torque=np.full(12, 5.0), stiffness=np.full(12, 50.0)),
+    ],
+    ids=["position stop", "velocity stop", "off"],
+)
+def test_the_vendors_special_values_switch_their_term_off(physics, given):
+    state = sensed(physics, given)
+    np.testing.assert_array_equal(state.torque, 0.0)
+
+
+def test_the_largest_gains_of_the_wire_stay_stable_and_within_torque_limits(physics, robot):
+    wild = command(position=robot.stand_pose, stiffness=np.full(12, 1023.9), damping=np.full(12, 2047.9))
+    for _ in range(500):
+        state = sensed(physics, wild)
+        assert (np.abs(state.torque) <= robot.torque_limit).all()
+        assert (np.abs(state.velocity) < 50.0).all()
+
+
+def test_joints_end_at_mechanical_stops_outside_the_vendors_limits(physics, robot):
+    state = sensed(physics, command(torque=np.full(12, 30.0)), 1000)
+    np.testing.assert_allclose(state.position, robot.upper + STOP_MARGIN)
+    np.testing.assert_array_equal(state.velocity, 0.0)

@@ -1,12 +1,13 @@
-"""Commands and states as bytes: compared to a second, independent codec.
+"""Commands, states and the wireless remote as bytes: compared to a second, independent codec.
 
 data/wire_vectors.npz holds numbers and the datagrams that the other codec makes of them, for both generations; it was
 checked against the vendor's libraries.
 """
 
 import random
+import struct
 from collections import Counter
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from itertools import product
 
@@ -15,6 +16,7 @@ import pytest
 from low_level_samples import COMMAND_SPANS, VECTORS, command, healthy_state
 
 from fcnet_core.errors import WireError
+from fcnet_core.names import BUTTONS
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import (
     GENERATIONS,
@@ -23,9 +25,12 @@ from unitree_lowlevel.codec import (
     VELOCITY_STOP,
     LowCommand,
     LowState,
+    RemoteState,
     decode_command,
+    decode_remote,
     decode_state,
     encode_command,
+    encode_remote,
     encode_state,
     sealed,
 )
@@ -154,3 +159,29 @@ def test_a_damaged_datagram_is_decoded_or_a_counted_rejection() -> None:
         assert counters.received + sum(counters.rejected.values()) == 5_000
         outcomes.update(counters.rejected)
     assert outcomes.keys() == {"accepted", "size", "head", "generation", "checksum", "level", "not_finite"}
+
+
+def remote_bytes(bits=0, lx=0.0, rx=0.0, ry=0.0, l2=0.0, ly=0.0):
+    return b"\x55\x51" + struct.pack("<H5f", bits, lx, rx, ry, l2, ly) + bytes(16)
+
+
+def test_every_bit_is_a_button_in_the_vendors_order():
+    names = ["R1", "L1", "start", "select", "R2", "L2", "F1", "F2", "A", "B", "X", "Y", "up", "right", "down", "left"]
+    assert [decode_remote(remote_bytes(bits=1 << bit)).buttons for bit in range(16)] == [{name} for name in names]
+
+
+def test_axes_lie_where_the_vendor_puts_them():
+    remote = decode_remote(remote_bytes(lx=0.1, rx=0.2, ry=0.3, l2=0.4, ly=0.5))
+    assert (remote.lx, remote.rx, remote.ry, remote.L2, remote.ly) == pytest.approx((0.1, 0.2, 0.3, 0.4, 0.5))
+    everything = replace(remote, buttons=frozenset(BUTTONS))
+    assert decode_remote(encode_remote(everything)) == everything
+
+
+def test_zeros_and_nothing_are_a_remote_at_rest():
+    for untouched in (bytes(40), b"", bytes(39), b"\xff" * 41):
+        assert decode_remote(untouched) == RemoteState()
+
+
+@pytest.mark.parametrize(("sent", "read"), [("nan", 0.0), ("inf", 0.0), ("-inf", 0.0), ("1e30", 1.0), ("-2", -1.0)])
+def test_an_axis_stays_within_the_range_of_a_stick(sent, read):
+    assert decode_remote(remote_bytes(ly=float(sent))).ly == read
