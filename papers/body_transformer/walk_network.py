@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from stable_baselines3 import PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 from torch import Tensor, nn
+from torch.nn.functional import relu
 
 from fcnet_core.learning.config import Precision
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.graph import BodyGraph, Node
-from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
+from fcnet_core.policies.body_transformer.network import BodyTransformer, Tokenizer
 from fcnet_core.policies.network import StackedNetwork
 from fcnet_core.robot import LEG_JOINTS
 from quadruped_sim.tasks.task import load_task
@@ -26,6 +27,24 @@ PARAMETER_DEVIATION = 0.02  # initial standard deviation of a layer's weights
 PERCEPTRON_WIDTH = 150  # as for the paper's humanoids: within 5 % of a Body Transformer's parameters
 RATE_FACTOR, RATES = 1.5, (1e-5, 1e-2)
 Architecture = Literal["mix", "hard", "dense", "mlp"]
+
+
+class TokenPerceptron(StackedNetwork):
+    """The perceptron of the paper's comparison: over all tokens, then one linear layer to the action."""
+
+    def __init__(self, config: BodyTransformerConfig) -> None:
+        super().__init__(config.window, config.observation)
+        size = len(config.graph.nodes) * config.hidden
+        self.tokenizer = Tokenizer(config)
+        sizes = ((size, config.ffn_width), (config.ffn_width, config.ffn_width), (config.ffn_width, size))
+        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in sizes)
+        self.detokenizer = nn.Linear(size, config.action)
+
+    def act(self, stacked: Tensor) -> Tensor:
+        first, second, third = self.layers
+        x = third(relu(second(relu(first(self.tokenizer(stacked).flatten(1))))))
+        output: Tensor = self.detokenizer(x)
+        return output
 
 
 def walk_graph() -> BodyGraph:

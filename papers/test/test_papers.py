@@ -16,11 +16,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
+from golden import check_gradients, named, read_arrays
+from policy_forms import loaded
 
 from fcnet_core.bench import Pace
+from fcnet_core.files import converted
 from fcnet_core.learning.config import example_config
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, velocity_manifest
 from fcnet_core.model_file import load_model
+from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.fcnet.network import FourierControllerNetwork
 from fcnet_core.policies.retnet import RetNetConfig
@@ -28,7 +33,7 @@ from fcnet_core.policies.transformer import TransformerConfig
 from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 from papers.body_transformer import walk_study
-from papers.body_transformer.walk_network import Networks, walk_graph
+from papers.body_transformer.walk_network import Networks, TokenPerceptron, walk_graph
 from papers.fcnet import step_sweeps, study, train_steps
 from papers.fcnet.eager import FilterStep, RetNetStep, TransformerStep
 from papers.fcnet.published import published_network
@@ -268,6 +273,22 @@ def test_the_networks_of_the_walk_study_are_the_authors() -> None:
         (node.observation, node.action) == ((12 + j, 24 + j, 36 + j), (j,)) for j, node in enumerate(graph.nodes[1:])
     )
     assert (graph.mask.sum(), graph.paths.max()) == (37, 6)
+
+
+def test_the_perceptron_of_the_comparison_is_the_published_one() -> None:
+    arrays = read_arrays(PAPERS / "test" / "data" / "bot_small_mlp_a.xz")
+    sizes = {"hidden": 16, "ffn_width": 32, "window": 1, "positions": False}
+    network = loaded(TokenPerceptron(example_config(BodyTransformerConfig, **sizes)), named(arrays, "w/"))
+    output = network.act(torch.from_numpy(arrays["x"]))
+    np.testing.assert_allclose(output.detach(), arrays["out"], atol=3e-6, rtol=0)
+    loss = (output - torch.from_numpy(arrays["target"])).square().mean()
+    assert loss.item() == pytest.approx(float(arrays["loss"]), abs=3e-6)
+    loss.backward()
+    check_gradients(network, named(arrays, "grad/"))
+    tasks = yaml.safe_load((ROOT / "src/fcnet_core/test/data/body_graphs.yaml").read_text())
+    sizes = {"mask": "hard", "window": 1, "hidden": 64, "ffn_width": 2500}
+    large = TokenPerceptron(converted(tasks["mocapact"] | sizes, BodyTransformerConfig))
+    assert sum(parameter.numel() for parameter in large.parameters()) == 16_696_656
 
 
 @pytest.mark.parametrize("script", ["fcnet.spectrum", "body_transformer.attention"])

@@ -57,9 +57,7 @@ def projected_gravity(quaternion: npt.ArrayLike) -> Array:
 
 def tilt(quaternion: npt.ArrayLike) -> Array:
     """Return the angle (...) [rad] between the body's z axis and the vertical, for x, y, z, w (..., 4)."""
-    x, y, _, _ = np.asarray(quaternion, dtype=np.float64).T
-    angle: Array = np.arccos(np.maximum(1.0 - 2.0 * (x * x + y * y), -1.0)).T  # the body's z axis, its z component
-    return angle
+    return tilt_of_gravity(projected_gravity(quaternion))
 
 
 def tilt_of_gravity(gravity: npt.ArrayLike) -> Array:

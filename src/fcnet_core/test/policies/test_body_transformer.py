@@ -18,7 +18,7 @@ from fcnet_core.model_file import PolicyModel, check_robot, load_model, save_mod
 from fcnet_core.observation import vector_interface
 from fcnet_core.policies.body_transformer import BodyTransformerConfig
 from fcnet_core.policies.body_transformer.graph import BodyGraph, Node, body_graph
-from fcnet_core.policies.body_transformer.network import BodyTransformer, TokenPerceptron
+from fcnet_core.policies.body_transformer.network import BodyTransformer
 from fcnet_core.robot import load_robot
 
 DATA = Path(__file__).parents[1] / "data"
@@ -32,7 +32,7 @@ BODY = body_graph(EXAMPLE, EXAMPLE_LEGS)
 def published_config(arrays: dict[str, np.ndarray], mask: str) -> BodyTransformerConfig:
     names = ("", "observation", "action", "hidden", "ffn_width", "heads", "layers", "", "positions", "")
     sizes = dict(zip(names, arrays["cfg"].tolist(), strict=True))
-    sizes |= {"window": 1, "positions": bool(sizes["positions"]), "mask": "dense" if mask == "mlp" else mask}
+    sizes |= {"window": 1, "positions": bool(sizes["positions"]), "mask": mask}
     return example_config(BodyTransformerConfig, **{name: size for name, size in sizes.items() if name})
 
 
@@ -43,9 +43,7 @@ def random_model(**sizes: object) -> PolicyModel:
 
 
 PUBLISHED = [path for path in sorted(DATA.glob("bot_*_a.xz")) if "a1code" not in path.stem]
-POLICIES = [path for path in PUBLISHED if "mlp" not in path.stem]  # the perceptron is a comparison in training alone
 every_published = pytest.mark.parametrize("path", PUBLISHED, ids=lambda path: path.stem)
-every_policy = pytest.mark.parametrize("path", POLICIES, ids=lambda path: path.stem)
 
 
 def mask_of(path: Path) -> str:
@@ -56,7 +54,7 @@ def mask_of(path: Path) -> str:
 def test_outputs_gradients_mask_and_paths_are_those_of_the_published_network(path) -> None:
     arrays, mask = read_arrays(path), mask_of(path)
     config = published_config(arrays, mask)
-    network = loaded((TokenPerceptron if mask == "mlp" else BodyTransformer)(config), named(arrays, "w/"))
+    network = loaded(BodyTransformer(config), named(arrays, "w/"))
     output = network.act(torch.from_numpy(arrays["x"]))
     np.testing.assert_allclose(output.detach(), arrays["out"], atol=SINGLE, rtol=0)
     loss = (output - torch.from_numpy(arrays["target"])).square().mean()
@@ -68,7 +66,7 @@ def test_outputs_gradients_mask_and_paths_are_those_of_the_published_network(pat
 
 
 @every_form("body_transformer")
-@every_policy
+@every_published
 def test_every_form_steps_the_published_network(path, form) -> None:
     arrays, mask = read_arrays(path), mask_of(path)
     model = model_of(published_config(arrays, mask), named(arrays, "w/"))
@@ -97,21 +95,13 @@ def task_config(name: str, **sizes: object) -> BodyTransformerConfig:
 
 
 IMITATION = {"hidden": 320, "heads": 5, "ffn_width": 1024, "layers": 16, "positions": False}
-PERCEPTRON = {"hidden": 64, "ffn_width": 2500}  # that the paper compares with
 
 
-@pytest.mark.parametrize(
-    ("network", "sizes", "name", "parameters"),
-    [
-        (BodyTransformer, IMITATION, "mocapact", 17_544_120),
-        (BodyTransformer, IMITATION, "adroit_door", 17_131_292),
-        (TokenPerceptron, PERCEPTRON, "mocapact", 16_696_656),
-    ],
-)
-def test_networks_of_the_paper_have_the_published_number_of_parameters(network, sizes, name, parameters) -> None:
-    config, actor = task_config(name, **sizes), task_config("isaac_humanoid", layers=10)
-    assert network is TokenPerceptron or config.parameters == parameters
-    assert sum(parameter.numel() for parameter in network(config).parameters()) == parameters
+@pytest.mark.parametrize(("name", "parameters"), [("mocapact", 17_544_120), ("adroit_door", 17_131_292)])
+def test_networks_of_the_paper_have_the_published_number_of_parameters(name, parameters) -> None:
+    config, actor = task_config(name, **IMITATION), task_config("isaac_humanoid", layers=10)
+    assert config.parameters == parameters
+    assert sum(parameter.numel() for parameter in BodyTransformer(config).parameters()) == parameters
     assert actor.parameters + critic_of(actor).parameters + actor.action == 688_762  # with the deviations
 
 
@@ -161,7 +151,7 @@ def test_a_joint_moves_by_what_is_seen_where_a_chain_of_the_layers_masks_leads(m
     config, seen = model.card.config, noise(model, 1)
     reached = np.eye(13, dtype=bool)
     for layer in range(config.layers):
-        reached = (config.attended if config.is_masked(layer) else np.ones((13, 13), bool)) @ reached
+        reached = config.admitted(layer) @ reached
     assert reached.all() == (mask not in ("hard", "random"))
     for node, parts in enumerate(config.graph.nodes):
         changed = seen.copy()

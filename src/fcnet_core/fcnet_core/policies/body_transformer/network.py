@@ -1,4 +1,4 @@
-"""The Body Transformer in PyTorch, and the perceptron of the paper's comparison."""
+"""The Body Transformer in PyTorch."""
 
 from __future__ import annotations
 
@@ -94,22 +94,4 @@ class EncoderLayer(Block):
         mixed = attention(q, k, v, mask).transpose(1, 2).flatten(2)
         x = self.norm1(x + self.project(mixed))
         output: Tensor = self.norm2(x + self.contract(relu(self.expand(x))))
-        return output
-
-
-class TokenPerceptron(StackedNetwork):
-    """The perceptron of the paper's comparison: over all tokens, then one linear layer to the action."""
-
-    def __init__(self, config: BodyTransformerConfig) -> None:
-        super().__init__(config.window, config.observation)
-        size = len(config.graph.nodes) * config.hidden
-        self.tokenizer = Tokenizer(config)
-        sizes = ((size, config.ffn_width), (config.ffn_width, config.ffn_width), (config.ffn_width, size))
-        self.layers = nn.ModuleList(nn.Linear(inputs, outputs) for inputs, outputs in sizes)
-        self.detokenizer = nn.Linear(size, config.action)
-
-    def act(self, stacked: Tensor) -> Tensor:
-        first, second, third = self.layers
-        x = third(relu(second(relu(first(self.tokenizer(stacked).flatten(1))))))
-        output: Tensor = self.detokenizer(x)
         return output
