@@ -20,12 +20,9 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-from attacks import ATTACKS, Attack
-from builtin_interfaces.msg import Time
+from attacks import ATTACKS, Access, Attack
 from common import memory
 from fault_rig import FaultRig
-from rclpy.duration import Duration
-from ros_harness import Client
 from wire_oracle import WireOracle
 
 from fcnet_core.robot import Robot, load_robot
@@ -51,20 +48,6 @@ class Outcome:
         took = f" after {self.recovery:.1f} s" if self.recovery else ""
         wrong = f"   VIOLATION: {'; '.join(self.violations)}" if self.violations else ""
         return f"{self.kind:<10} {self.attack:<58} {self.outcome}{took}{wrong}"
-
-
-class Access:
-    """Access of an attacker: a node in the robot's domain, the process ids, the motor board's network."""
-
-    def __init__(self, rig: FaultRig, rng: np.random.Generator) -> None:
-        self.rig: FaultRig = rig
-        self.rng: np.random.Generator = rng
-        self.client = Client(rig.domain, "attacker")
-        self.node = self.client.node
-
-    def stamp(self, age: float) -> Time:
-        """Return the time of day `age` [s] ago."""
-        return (self.node.get_clock().now() - Duration(seconds=age)).to_msg()
 
 
 class Attacker:

@@ -1,7 +1,5 @@
 """Attacks on a robot's bridge and controller by topics, services and datagrams: the rows of ATTACKS."""
 
-from __future__ import annotations
-
 import socket
 import time
 from array import array
@@ -9,14 +7,18 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 import numpy as np
+from builtin_interfaces.msg import Time
 from distortions import WIRE_ATTACKS
+from fault_rig import FaultRig
 from geometry_msgs.msg import Point, Pose, Quaternion, Twist, Vector3
 from lifecycle_msgs.msg import Transition
 from lifecycle_msgs.srv import ChangeState
+from rclpy.duration import Duration
 from rclpy.serialization import serialize_message
+from ros_harness import Client
 from sensor_msgs.msg import Imu, JointState, Joy
 from std_msgs.msg import String
 from std_srvs.srv import SetBool, Trigger
@@ -41,17 +43,29 @@ from fcnet_ros.topics import (
 )
 from unitree_lowlevel.codec import JOINTS, MOTORS
 
-if TYPE_CHECKING:
-    from attacker import Access
-
 CDR = b"\x00\x01\x00\x00"  # little endian
 NAN, INFINITY, HUGE = float("nan"), float("inf"), 1e308
 MANY = 200_000
 CYCLE = 0.02  # [s] between two messages, as the controller sends them
 FLOOD = 0.0002  # [s]
-Run = Callable[["Access"], Any]  # makes an attack
 Options = ParamSpec("Options")
 Result = TypeVar("Result")
+
+
+class Access:
+    """Access of an attacker: a node in the robot's domain, the process ids, the motor board's network."""
+
+    def __init__(self, rig: FaultRig, rng: np.random.Generator) -> None:
+        self.rig, self.rng = rig, rng
+        self.client = Client(rig.domain, "attacker")
+        self.node = self.client.node
+
+    def stamp(self, age: float) -> Time:
+        """Return the time of day `age` [s] ago."""
+        return (self.node.get_clock().now() - Duration(seconds=age)).to_msg()
+
+
+Run = Callable[[Access], Any]  # makes an attack
 
 
 def chosen(function: Callable[Concatenate[Access, Options], Result]) -> Callable[Options, Callable[[Access], Result]]:
