@@ -7,8 +7,6 @@ The bags are generated: states and odom at 250 and 500 Hz, uncompressed and with
 evaluation alone is that of a second bag in one process. All times are processor time.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import resource
