@@ -1,27 +1,18 @@
 """The motion of self-righting: what it does depends on what a robot measures, and it ends."""
 
 import math
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from made_robots import TAILED
 
 from fcnet_core.legs.recovery import SelfRighting, joint_beyond_limits, lying_on
+from fcnet_core.observation import RobotState
 from fcnet_core.robot import load_robot
 from fcnet_core.rotation import projected_gravity
 
 PERIOD = 0.02
 OTHER_SIDE = [1, 0, 3, 2]  # of LEGS
-
-
-@dataclass
-class State:
-    """What a robot measures."""
-
-    joint_position: np.ndarray
-    orientation: np.ndarray
-    angular_velocity: np.ndarray = field(default_factory=lambda: np.zeros(3))
 
 
 def rolled(angle):
@@ -32,7 +23,7 @@ def rolled(angle):
 def play(righting, attitude, start, follows=True):
     """Advance a robot that never turns until the motion ends; targets of every period."""
     righting.start(start)
-    state, targets = State(start.copy(), attitude), []
+    state, targets = RobotState(start, 0 * start, attitude, np.zeros(3)), []
     while not (righting.done or righting.failure):
         targets.append(righting.advance(PERIOD, state))
         state.joint_position = targets[-1] if follows else start
@@ -95,7 +86,8 @@ def test_a_joint_beyond_its_limits_is_named(robot):
 
 def test_a_robot_that_turns_too_fast_is_given_up(righting, robot):
     righting.start(robot.lie_pose)
-    state = State(robot.lie_pose, rolled(1.4), angular_velocity=np.array([2.0 * robot.recovery.max_rate, 0.0, 0.0]))
+    turning = np.array([2.0 * robot.recovery.max_rate, 0.0, 0.0])
+    state = RobotState(robot.lie_pose, 0 * robot.lie_pose, rolled(1.4), turning)
     for _ in range(20):
         righting.advance(PERIOD, state)
     assert "turns over" in righting.failure

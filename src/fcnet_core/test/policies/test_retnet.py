@@ -27,14 +27,10 @@ def golden() -> dict[str, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def config(golden: dict[str, np.ndarray]) -> RetNetConfig:
-    names = ("observation", "action", "hidden", "value_width", "heads", "ffn_width", "layers")
-    return RetNetConfig(**dict(zip(names, golden["cfg"].tolist(), strict=False)))
-
-
-@pytest.fixture(scope="module")
-def model(golden: dict[str, np.ndarray], config: RetNetConfig) -> PolicyModel:
+def model(golden: dict[str, np.ndarray]) -> PolicyModel:
     """The published weights without a normalisation."""
+    names = ("observation", "action", "hidden", "value_width", "heads", "ffn_width", "layers")
+    config = RetNetConfig(**dict(zip(names, golden["cfg"].tolist(), strict=False)))
     return model_of(config, named(golden, "w/"))
 
 
