@@ -27,7 +27,6 @@ from fcnet_core.verbs import text_table
 
 LIBRARIES = ("numpy", "numba", "onnxruntime", "torch")
 WARM_UP = 2  # calls of an alternative before the timed calls of a round
-OBSERVATIONS = 50
 ONNX = "ONNX Runtime"
 Call = Callable[[int], object]  # takes its number within the round
 
@@ -145,7 +144,7 @@ def forms(model: PolicyModel) -> dict[str, Form]:
     return policies
 
 
-def observations(model: PolicyModel, steps: int = OBSERVATIONS) -> Single:
+def observations(model: PolicyModel, steps: int = 50) -> Single:
     """Return random observations (steps, observation) in the policy's units."""
     noise = np.random.default_rng(0).standard_normal((steps, model.card.config.observation))
     seen: Single = (model.scales["observation_mean"] + model.scales["observation_std"] * noise).astype(np.float32)

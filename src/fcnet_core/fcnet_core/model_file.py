@@ -321,7 +321,7 @@ def _card(text: str | None, name: str) -> PolicyCard:
         entries = json.loads(text)
         if (version := entries["format_version"]) not in FORMAT_VERSIONS:
             raise ValueError(f"format version {version}, this fcnet reads versions 1 and 2; update fcnet")
-        entries["shape"] = policy_type(entries["policy_type"]).config_from(entries["shape"])
+        entries["shape"] = converted(entries["shape"], policy_type(entries["policy_type"]).config)
         if "interface" not in entries:
             entries["interface"] = _interface_of(entries, entries["shape"])
         return converted(entries, PolicyCard)

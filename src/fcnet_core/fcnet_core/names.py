@@ -21,11 +21,10 @@ CONTROLLER = "controller"  # the usual name of the controller's node
 
 @dataclass(frozen=True)
 class TopicName:
-    """A topic: its name, message type and purpose. "~" stands for the name of the node that publishes."""
+    """A topic: its name and message type. "~" stands for the name of the node that publishes."""
 
     name: str
     type: str
-    purpose: str
 
     def of(self, node_name: str) -> TopicName:
         """Return this topic of the node called `node_name`."""
@@ -35,32 +34,32 @@ class TopicName:
 STRING = "std_msgs/msg/String"
 
 # From the robot, real, simulated or recorded.
-JOINT_STATES = TopicName("joint_states", "sensor_msgs/msg/JointState", "joint positions, velocities and torques")
-IMU = TopicName("imu/data", "sensor_msgs/msg/Imu", "orientation, angular velocity and acceleration of the trunk")
-ODOM = TopicName("odom", "nav_msgs/msg/Odometry", "ground truth of a simulated robot")
-TF = TopicName("tf", "tf2_msgs/msg/TFMessage", "transform from odom to base_link, of a ROS distribution only")
-ROBOT_DESCRIPTION = TopicName("robot_description", STRING, "URDF of the robot")
-TERRAIN = TopicName("terrain", "sensor_msgs/msg/PointCloud2", "heights around a simulated robot")
-ROBOT_FAULT = TopicName("robot_fault", STRING, "why the robot has tripped; empty without a fault")
-TARGET_REFUSAL = TopicName("target_refusal", STRING, "why targets would be refused now; empty if accepted")
-TARGET_OWNER = TopicName("target_owner", STRING, "whose targets are followed; empty without an owner")
-ROBOT_OWNERSHIP = TopicName("robot_ownership", STRING, "which bridge drives which robot")
-JOY = TopicName("joy", "sensor_msgs/msg/Joy", "remote control")
+JOINT_STATES = TopicName("joint_states", "sensor_msgs/msg/JointState")  # joint positions, velocities and torques
+IMU = TopicName("imu/data", "sensor_msgs/msg/Imu")  # orientation, angular velocity and acceleration of the trunk
+ODOM = TopicName("odom", "nav_msgs/msg/Odometry")  # ground truth of a simulated robot
+TF = TopicName("tf", "tf2_msgs/msg/TFMessage")  # transform from odom to base_link, of a ROS distribution only
+ROBOT_DESCRIPTION = TopicName("robot_description", STRING)  # URDF of the robot
+TERRAIN = TopicName("terrain", "sensor_msgs/msg/PointCloud2")  # heights around a simulated robot
+ROBOT_FAULT = TopicName("robot_fault", STRING)  # why the robot has tripped; empty without a fault
+TARGET_REFUSAL = TopicName("target_refusal", STRING)  # why targets would be refused now; empty if accepted
+TARGET_OWNER = TopicName("target_owner", STRING)  # whose targets are followed; empty without an owner
+ROBOT_OWNERSHIP = TopicName("robot_ownership", STRING)  # which bridge drives which robot
+JOY = TopicName("joy", "sensor_msgs/msg/Joy")  # remote control
 
 # To the robot.
-JOINT_TRAJECTORY = TopicName("joint_trajectory", "trajectory_msgs/msg/JointTrajectory", "joint targets, or damping")
-JOINT_GAINS = TopicName("joint_gains", STRING, "stiffness and damping of each joint as JSON")
+JOINT_TRAJECTORY = TopicName("joint_trajectory", "trajectory_msgs/msg/JointTrajectory")  # joint targets, or damping
+JOINT_GAINS = TopicName("joint_gains", STRING)  # stiffness and damping of each joint as JSON
 
 # To and from the controller. config/remote.yaml lists the sources of commands.
-CMD_VEL = TopicName("cmd_vel", "geometry_msgs/msg/Twist", "commanded velocity: forward, sideways, yaw rate")
-CMD_POSE = TopicName("cmd_pose", "geometry_msgs/msg/Pose", "commanded height and attitude of the trunk")
-MODE = TopicName("~/mode", STRING, "mode of the controller, a value of Mode")
-POLICY_STEP = TopicName("~/policy_step", "std_msgs/msg/Float64MultiArray", "inputs of one step of the policy")
+CMD_VEL = TopicName("cmd_vel", "geometry_msgs/msg/Twist")  # commanded velocity: forward, sideways, yaw rate
+CMD_POSE = TopicName("cmd_pose", "geometry_msgs/msg/Pose")  # commanded height and attitude of the trunk
+MODE = TopicName("~/mode", STRING)  # mode of the controller, a value of Mode
+POLICY_STEP = TopicName("~/policy_step", "std_msgs/msg/Float64MultiArray")  # inputs of one step of the policy
 
 # Shared by all robots, so without a namespace.
-CLOCK = TopicName("/clock", "rosgraph_msgs/msg/Clock", "time of a simulation or a replay")
-DIAGNOSTICS = TopicName("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray", "health of the nodes")
-ROSOUT = TopicName("/rosout", "rcl_interfaces/msg/Log", "log of the nodes")
+CLOCK = TopicName("/clock", "rosgraph_msgs/msg/Clock")  # time of a simulation or a replay
+DIAGNOSTICS = TopicName("/diagnostics", "diagnostic_msgs/msg/DiagnosticArray")  # health of the nodes
+ROSOUT = TopicName("/rosout", "rcl_interfaces/msg/Log")  # log of the nodes
 
 # Frames: of odom, of the trunk and of its IMU.
 WORLD_FRAME, BASE_FRAME, IMU_FRAME = "odom", "base_link", "imu_link"

@@ -118,7 +118,7 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     def for_interface(self, interface: PolicyInterface, legs: Legs) -> PolicyConfig:
         """Return the configuration of the network for an interface and the legs of its robot."""
         kind = policy_type(self.policy_type)
-        return kind.config_from(msgspec.to_builtins(kind.config.defaults(interface, legs)) | self.config)
+        return converted(msgspec.to_builtins(kind.config.defaults(interface, legs)) | self.config, kind.config)
 
     @property
     def entries(self) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from msgspec import Meta, Struct
 
 from fcnet_core.arrays import ArraySpec, Spec
 from fcnet_core.errors import FcnetError
-from fcnet_core.files import converted
 
 if TYPE_CHECKING:
     from fcnet_core.observation import PolicyInterface
@@ -132,10 +131,6 @@ class PolicyType:
         """Import the class or function at "module:attribute" of the package."""
         module, _, attribute = place.partition(":")
         return getattr(import_module(f"{self.package}.{module}"), attribute)
-
-    def config_from(self, entries: Any) -> PolicyConfig:
-        """Convert plain values to a configuration. Raises FcnetError."""
-        return converted(entries, self.config)
 
 
 @cache

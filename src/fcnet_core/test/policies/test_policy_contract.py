@@ -15,6 +15,7 @@ from policy_forms import check_refused, forms_of, parallel, stepped, untrained, 
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
+from fcnet_core.files import converted
 from fcnet_core.learning.config import EXAMPLE, example_config
 from fcnet_core.model_file import PolicyModel, load_model, save_model
 from fcnet_core.observation import Input, RobotState, vector_interface
@@ -70,7 +71,7 @@ def test_the_sizes_follow_from_any_interface(name, interface) -> None:
     if interface is VECTOR and name == "starformer":  # it has a token of the last action
         terms = (*VECTOR.inputs["observation"].terms, LastAction(of="output"))
         interface = structs.replace(VECTOR, inputs={"observation": Input(terms=terms)})
-    config = kind.config_from(to_builtins(kind.config.defaults(interface, {})))
+    config = converted(to_builtins(kind.config.defaults(interface, {})), kind.config)
     assert (config.observation_spec["observation"].shape,) == tuple(interface.shapes.values())
     network = kind.part(kind.network)(config).double()
     seen = torch.randn(1, 3, config.observation, dtype=torch.float64)
