@@ -2,7 +2,8 @@
 
 Real processes and DDS; the board is a process of its own. Run it in a shell after `. env.sh`:
     python benchmarks/bridge/attacker.py [--duration 600] [--seed 0] [--attacks gains]
-Exit code 1: a program ended, an unsafe command was on the wire, or the robot could not be brought back to walking.
+Exit code 1: a program ended, an unsafe command was on the wire, the memory of a process grew without end, or the robot
+could not be brought back to walking.
 """
 
 import argparse
@@ -20,11 +21,13 @@ from typing import TextIO
 
 import numpy as np
 from attacks import ATTACKS, Access, Attack
+from common import memory
 from fault_rig import FaultRig
 from wire_oracle import WireOracle
 
 from fcnet_core.robot import Robot, load_robot
 
+MOST_GROWTH = 20.0  # [MB]
 SLACK, SLACK_OF_A_BUSY_COMPUTER = 0.1, 0.4  # [s] beyond a deadline
 MEASURE_PERIOD = 0.25  # [s] between two looks at the wire
 SETTLE = 0.3  # [s] after an attack until the robot is looked at
@@ -55,8 +58,10 @@ class Attacker:
 
     def __init__(self, robot: Robot, log: TextIO, seed: int, physics: str, strict: bool) -> None:
         self.outcomes: list[Outcome] = []
+        self.growth: dict[str, float] = {}  # [MB] of a process, at most
         self.oracle = WireOracle(robot, slack=SLACK if strict else SLACK_OF_A_BUSY_COMPUTER)
         self._strict = strict
+        self._memory: dict[int, float] = {}
         self._violations: list[str] = []
         self._rng = np.random.default_rng(seed)
         self._stiff = False  # the last command
@@ -113,6 +118,7 @@ class Attacker:
         time.sleep(2 * MEASURE_PERIOD)
         found, self._violations = self._violations, []
         outcome.violations += sorted(set(found))
+        outcome.violations += self._measure_memory()
         return outcome
 
     def _recover(self) -> tuple[str, list[str]]:
@@ -137,6 +143,20 @@ class Attacker:
             log = self.rig.board.take()
             self._stiff = bool(len(log.arrival)) and bool(log.stiff[-1].any())
             self._violations += self.oracle.check(log)
+
+    def _measure_memory(self) -> list[str]:
+        """Return the processes whose memory has grown too much since the robot first walked."""
+        found = []
+        for name in ("bridge", "io", "controller"):
+            process = self.rig.process_id(name)
+            if (size := memory(process, "Rss")) is None:
+                continue
+            growth = size - self._memory.setdefault(process, size)
+            self.growth[name] = max(self.growth.get(name, 0.0), growth)
+            if growth > MOST_GROWTH:
+                self._memory[process] = size
+                found.append(f"the memory of the {name} has grown by {growth:.0f} MB")
+        return found
 
 
 def main() -> int:
@@ -163,6 +183,7 @@ def main() -> int:
         "commands": attacker.oracle.commands,
         "longest_gap": round(attacker.oracle.longest_gap, 4),
         "violations": violations,
+        "memory_growth": {name: round(value, 1) for name, value in attacker.growth.items()},
     }
     if options.json:
         outcomes = [asdict(outcome) for outcome in attacker.outcomes]

@@ -1,4 +1,4 @@
-"""Parts of several benchmarks: walks in curves, tables in Markdown.
+"""Parts of several benchmarks: walks in curves, the memory of processes, tables in Markdown.
 
 Importing this module makes ros_harness, the harness of the tests, importable.
 """
@@ -21,6 +21,15 @@ def drive_curves(client: Client, duration: float, yaw_rate: float = 0.4) -> None
     while (left := end - time.monotonic()) > 0.0:
         client.drive(min(CURVE, left), vx=0.5, yaw_rate=yaw_rate * side)
         side = -side
+
+
+def memory(process: int, kind: str) -> float | None:
+    """Return the memory [MB] of a process, if the kernel reports it: "Rss", or "Pss" with its share of common pages."""
+    try:
+        text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    return next((int(row.split()[1]) * 1024e-6 for row in text.splitlines() if row.startswith(f"{kind}:")), None)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from common import START_TIMEOUT, drive_curves, table
+from common import START_TIMEOUT, drive_curves, memory, table
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from ros_harness import Client, Process, launch_command, own_domain
@@ -42,15 +42,6 @@ NAMES = (
 )
 
 
-def memory(process: int) -> float | None:
-    """Return the memory [MB] of a process with its share of common pages, if the kernel reports it."""
-    try:
-        text = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="utf-8")
-    except OSError:
-        return None
-    return next((int(row.split()[1]) * 1024e-6 for row in text.splitlines() if row.startswith("Pss:")), None)
-
-
 def sizes_of(launch: Process) -> dict[str, float]:
     """Return the memory [MB] of each process of the launch by name, if the kernel reports it."""
     found: dict[str, float] = {}
@@ -58,7 +49,7 @@ def sizes_of(launch: Process) -> dict[str, float]:
     for process, line in launch.survivors().items():
         name = next((part for part in NAMES if part in line), line.split("/")[-1][:40])
         count[name] += 1
-        if (size := memory(process)) is not None:
+        if (size := memory(process, "Pss")) is not None:
             found[f"{name} {count[name]}" if count[name] > 1 else name] = size
     return found
 
