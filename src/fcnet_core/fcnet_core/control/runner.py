@@ -154,6 +154,8 @@ class PolicyRunner:
         if multiple < 0.5 or abs(multiple - round(multiple)) > 1e-6:
             found, rate = multiple * interface.rate, interface.rate
             raise ValueError(f"control_rate is {found:g} Hz; choose a whole multiple of the model's {rate:g} Hz")
+        if interface.commands.heading_hold:
+            raise FcnetError("the policy holds a heading (commands.heading_hold), which is not supported")
         robot = None if limiter is None else limiter.robot
         interface.check_signals(provides, robot.name if robot else "the task")
         if limiter is not None:

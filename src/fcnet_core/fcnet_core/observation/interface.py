@@ -99,13 +99,14 @@ AnyAction = JointTargets | CommandAction | VectorAction
 
 class Commands(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Setpoints of a policy. ranges: of the fields of robot.SETPOINT_FIELDS that a user moves; fixed: values of others;
-    deadband: (vx, vy) of at most this length [m/s] count as zero; gait: the clock's; envelope: the trained setpoints
-    within the ranges, None for all of them.
+    deadband: (vx, vy) of at most this length [m/s] count as zero; heading_hold: the yaw rate follows from a heading;
+    gait: the clock's; envelope: the trained setpoints within the ranges, None for all of them.
     """
 
     ranges: dict[str, CommandRange] = {}
     fixed: dict[str, Number] = {}
     deadband: Annotated[float, Meta(ge=0, le=1e6)] = 0.0
+    heading_hold: bool = False
     gait: Gait | None = None
     envelope: Envelope | None = None
 
