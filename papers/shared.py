@@ -1,7 +1,5 @@
 """Parts that several scripts share: outputs of a table, recorded walks, untrained policies, figures, exit status."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -5,8 +5,6 @@ python tools/check_packages.py              # prints errors; exit code 1 if ther
 python tools/check_packages.py --write      # writes dependencies and the version into the packages instead
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -3,8 +3,6 @@
 python tools/check_words.py        # prints file, line, word and alternatives; exit code 1 if there is one
 """
 
-from __future__ import annotations
-
 import io
 import re
 import subprocess

@@ -7,8 +7,6 @@ pseudo-terminal of `script`; of the monitor the page is loaded. If a task fails,
 is 1.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

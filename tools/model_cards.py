@@ -5,8 +5,6 @@ in models/results/, which can be committed: an interrupted run (`timeout -s INT 
 there. Delete a file to measure it again. Sentences in a card that state figures must be corrected by hand.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 

@@ -7,8 +7,6 @@ node; the shares of one node add up to 1 in every layer and head.
         --figure attention.png
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

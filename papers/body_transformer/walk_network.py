@@ -1,7 +1,5 @@
 """Actor and critic of the A1-Walk task for stable-baselines3, and PPO with the adaptive learning rate of rsl_rl."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

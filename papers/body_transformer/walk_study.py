@@ -12,8 +12,6 @@ study, each job from its last evaluation; `steps`, `seeds` and `architectures` m
     OUT/results.md, .json, .png       the table and the learning curves
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import time

@@ -3,8 +3,6 @@
 They use vectors, and write their memory in place. Normalisation is in NumPy.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -5,8 +5,6 @@ operation: the spectra of all windows, (B, m, d, T + 1) complex numbers, by FFTs
 complex weights W at every step, then the inverse DFT. Sequences have the window's length and start after a reset.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor, nn

@@ -4,8 +4,6 @@ python -m papers.fcnet.published_step
 python -m papers.fcnet.published_step --paced 50 --rounds 8 --steps 30
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ python -m papers.fcnet.spectrum data/aliengo --figure spectrum.png
 python -m papers.fcnet.spectrum docs/examples/aliengo_walk
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -7,8 +7,6 @@ Each side in its fastest eager form and compiled by numba, with random weights. 
     python -m papers.fcnet.step_sweeps hidden --rounds 6 --steps 10
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path

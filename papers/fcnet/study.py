@@ -17,8 +17,6 @@ scenarios of `fcnet evaluate`. Each result is a file; the same command continues
     OUT/results.md, .json, .png the table and the figure
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Iterator, Mapping

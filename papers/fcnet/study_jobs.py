@@ -1,7 +1,5 @@
 """The parts of a data set, and the job that trains one policy on one part and computes its validation error."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterable

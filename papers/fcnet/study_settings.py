@@ -1,7 +1,5 @@
 """Settings of a study: a YAML file next to the scripts, checked with the training settings that it names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,7 +1,5 @@
 """The table of a study, with a row for every variant and share, and its figure with the spread of the seeds."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ autocast, as in `fcnet train`; the published form, whose convolution is complex,
     python -m papers.fcnet.train_steps --bf16 --rounds 3
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import torch

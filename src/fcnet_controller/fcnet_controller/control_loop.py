@@ -5,8 +5,6 @@ period has one cycle, however long that takes, and its targets have the stamp of
 in lockstep waits for them (sim_bridge/lockstep.py).
 """
 
-from __future__ import annotations
-
 import math
 import threading
 import time

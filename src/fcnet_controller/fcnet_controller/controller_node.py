@@ -1,7 +1,5 @@
 """The controller as a managed (lifecycle) ROS 2 node: topics, services and parameters around a Controller."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import time

@@ -1,7 +1,5 @@
 """The controller's parameters, and the model file that they choose."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args

@@ -1,7 +1,5 @@
 """Types of arrays, and the specification of the named arrays of a control step."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import accumulate
 from typing import Annotated, Any, Literal

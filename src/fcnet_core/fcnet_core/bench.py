@@ -3,8 +3,6 @@
 Alternatives run in turn, so that other load on the machine affects all of them.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -3,8 +3,6 @@
 Verbs are entry points of the installed packages, so that each package can add its own.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import os

@@ -18,8 +18,6 @@ The message is one sentence: what was expected, what was found, where, and what 
 without a traceback and exit with status 2. All other exceptions are defects of the suite and keep their traceback.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

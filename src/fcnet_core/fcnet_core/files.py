@@ -1,7 +1,5 @@
 """Strict YAML settings, with checks of size, encoding, types and ranges; paths; atomic writes of files and folders."""
 
-from __future__ import annotations
-
 import errno
 import itertools
 import os

@@ -4,8 +4,6 @@ huggingface_hub downloads them into its cache and finds them there without a net
 arrays (.npy, .json) are downloaded; neither can run code.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

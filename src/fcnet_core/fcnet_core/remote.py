@@ -1,7 +1,5 @@
 """Sources of commands and emergency-stop buttons: the part of config/remote.yaml that every program needs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """All facts of a robot, read from config/robots/<robot>.yaml."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Quaternions, tilt and gravity. Quaternions are x, y, z, w as in ROS; MuJoCo's and Unitree's are converted here."""
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

@@ -1,7 +1,5 @@
 """URDF of a robot: generated from the primitives of its robot file, or its own."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 from xml.sax.saxutils import quoteattr

@@ -1,7 +1,5 @@
 """Evaluates a bag and the policies replayed over it, as figures fit for JSON."""
 
-from __future__ import annotations
-
 import math
 import string
 from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,6 @@ row of Header.row_type. Files are not trusted: nothing is unpickled except by to
 rejected.
 """
 
-from __future__ import annotations
-
 import math
 import struct
 import zipfile

@@ -1,7 +1,5 @@
 """Figures of a replay, fit for JSON: errors, tracking, smoothness, motion and timing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Notes of the recorder in a bag's metadata.yaml (custom_data): robot, policy and parameters of the run."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ the time that passed. If they were set as well, it is unknown, and SEAM separate
 compared with those of joint_states at the same reception; constant differences are removed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Maps the topics and fields of a bag to the robot's quantities. Foreign bags have their own map, see config/bags/."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, cast

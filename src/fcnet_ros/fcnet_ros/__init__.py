@@ -3,8 +3,6 @@
 This module imports no ROS: importing rclpy takes up to a second, and the handler of SIGINT must be set before.
 """
 
-from __future__ import annotations
-
 import importlib
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Environment variables of ROS and Fast DDS. rcl accepts some wrong values and answers others with an abort."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

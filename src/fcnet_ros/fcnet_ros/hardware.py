@@ -2,8 +2,6 @@
 their node. As in ros2_control a robot is configured, activated, written to, read from and closed.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 import traceback

@@ -4,8 +4,6 @@ Configuring the node connects: from then on the robot is damped and its states a
 follow joint_trajectory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial

@@ -2,8 +2,6 @@
 of another type or quality of service, publishers that are ignored, topics without a publisher, and simulated time.
 """
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping

@@ -7,8 +7,6 @@ killed launch that inherits the child. Programs of the suite make the request in
 started through this module, as the request survives exec: `python3 -m fcnet_ros.launched COMMAND ARGUMENT...`.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -14,8 +14,6 @@ point, so that a launch file can describe and check a node that may not be insta
     entry_points={"fcnet.parameters": ["mujoco_bridge = sim_bridge.parameters:BridgeParameters"]}
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy

@@ -10,8 +10,6 @@ wrong time blocks the publisher for up to a second. A program with a hard deadli
 uses UDP only.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import math

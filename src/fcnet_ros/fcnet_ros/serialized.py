@@ -7,8 +7,6 @@ order: the definitions in sensor_msgs, trajectory_msgs and std_msgs. The layout 
 of which the second is 1 for little endian, then the fields, each aligned to its own size from there.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from typing import Any

@@ -5,8 +5,6 @@ a sender advance. The age of a message is measured here: if it took longer than 
 long in a queue or in a stopped process.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Publishes the commands of one source, and requests changes of mode from the controller and the bridge."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 

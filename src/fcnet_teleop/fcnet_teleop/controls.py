@@ -1,7 +1,5 @@
 """Functions of joystick controls and keyboard keys, read from config/remote.yaml."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass

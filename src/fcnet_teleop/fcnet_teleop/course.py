@@ -1,7 +1,5 @@
 """The demo's courses: commands, and the score of a robot from its ground truth."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 On the hard course a simulated robot is also pushed over and gets up again.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 import time

@@ -1,7 +1,5 @@
 """The parameters of this package's nodes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fcnet_core.remote import REMOTE_FILE

@@ -1,7 +1,5 @@
 """Drives a robot from the keyboard: publishes velocity and pose, and calls the controller's services."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """A terminal: single key presses and a status line."""
 
-from __future__ import annotations
-
 import os
 import re
 import select

@@ -6,8 +6,6 @@ follows the controller's clock, one row for each of its responses: two clocks wo
 by two steps out of twenty is a different gait.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Sources of a playback: a running simulation or a standing robot; and the comparison of targets."""
 
-from __future__ import annotations
-
 import select
 import socket
 import threading

@@ -5,8 +5,6 @@ lockstep a state that is a control period newer than the last answered one is th
 each period has its cycle, and a slow computer only slows down simulated time.
 """
 
-from __future__ import annotations
-
 import time
 
 from fcnet_core.names import SECOND

@@ -4,8 +4,6 @@ The main thread runs the board and the physics; a second thread answers services
 truth of the trunk, which no real robot has, goes over ROS.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future

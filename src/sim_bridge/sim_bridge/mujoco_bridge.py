@@ -4,8 +4,6 @@ With `clock` its time is simulated time, which it publishes; in lockstep it wait
 Commands must keep coming: after `command_timeout` without one the joints are damped.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,5 @@
 """The parameters of this package's nodes. Launch files read them, so this module must not import MuJoCo."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import get_args

@@ -1,7 +1,5 @@
 """Shared by both simulated robots: pushes, the published ground, and MuJoCo's own window."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

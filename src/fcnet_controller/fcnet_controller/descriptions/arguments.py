@@ -1,7 +1,5 @@
 """Launch arguments, most of them parameters of the nodes that are started, and the nodes of a launch."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence

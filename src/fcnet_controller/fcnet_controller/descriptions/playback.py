@@ -8,8 +8,6 @@ when the recording has been played or after Ctrl-C, with another code if the con
 crashed.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 

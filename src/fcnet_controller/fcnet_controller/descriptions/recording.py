@@ -1,7 +1,5 @@
 """`record:=true`: `ros2 bag record` of all topics that are needed to evaluate and to repeat the run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

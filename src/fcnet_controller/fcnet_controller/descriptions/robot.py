@@ -4,8 +4,6 @@ The launch stops when one of them exits, but not when the recorder or the monito
 when the demo has passed, with another code if a program crashed or the demo failed.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import socket

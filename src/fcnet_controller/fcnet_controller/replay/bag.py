@@ -1,7 +1,5 @@
 """A bag to replay: the robot, its run, its messages, and the topic names under which they are played."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from bisect import bisect_left

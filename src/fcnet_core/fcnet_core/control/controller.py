@@ -1,7 +1,5 @@
 """The controller of one robot, without ROS: posture machine, watchdogs and the runner of its policy."""
 
-from __future__ import annotations
-
 import math
 import threading
 

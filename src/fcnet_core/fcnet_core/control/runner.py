@@ -1,7 +1,5 @@
 """The path from setpoints and measured states to joint targets, for every policy: live, replayed and simulated."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise

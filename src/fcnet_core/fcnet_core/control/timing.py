@@ -1,7 +1,5 @@
 """Clocks of loops: pacing of simulated time, quantiles of latencies, and real-time privileges of threads."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import time

@@ -1,7 +1,5 @@
 """HTML pages that load nothing from elsewhere, and elements of them. Elements escape their texts."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

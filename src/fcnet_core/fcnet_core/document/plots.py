@@ -8,8 +8,6 @@ is stored as differences of integer multiples of its step, high bytes before low
 third; a ten-minute walk takes 2 to 3 MB.
 """
 
-from __future__ import annotations
-
 import base64
 import importlib.util
 import zlib

@@ -1,7 +1,5 @@
 """The 3-D picture of a robot in pages, live or from a recording: its JavaScript modules, style and facts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

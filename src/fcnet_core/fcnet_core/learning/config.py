@@ -1,7 +1,5 @@
 """Settings of a training run: one YAML file of config/train/, checked before anything starts."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An imitation run from its settings to the policy: data, robot, normalisation, network, trainer, model."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from functools import cached_property

@@ -1,7 +1,5 @@
 """The processes of a training run: one, or several that torchrun started on one or more machines."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

@@ -1,7 +1,5 @@
 """Crops: short sequences sampled from recorded behaviour for training, read from disk on demand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any

@@ -6,8 +6,6 @@ without overlap and without a taper, as in the network. The energy of mode k is 
 energy of its mirror n - k: the sum over the modes is n times the sum of squares of the window (Parseval).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

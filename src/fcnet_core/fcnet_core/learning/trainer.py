@@ -5,8 +5,6 @@ ahead, a resumed run continues with the same crops, and N processes that share a
 Dropout, if a network has it, draws from torch's generator, of which each process has its own.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import math

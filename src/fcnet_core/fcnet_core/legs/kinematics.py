@@ -1,7 +1,5 @@
 """Closed-form kinematics, statics and contacts of four legs, in the trunk's frame, legs in LEGS order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fcnet_core.arrays import Array, Mask

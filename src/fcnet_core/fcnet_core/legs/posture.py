@@ -4,8 +4,6 @@ passive -> standing_up -> standing -> walking -> lying_down -> passive; after a 
 standing_up; any -> fault, which only reset leaves.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fcnet_core.arrays import Array

@@ -5,8 +5,6 @@ other side push. Crossed legs spread first. Then the legs fold again, and so on,
 lets the robot stand up afterwards. The motion uses joint positions and the IMU, no contacts and no position.
 """
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Literal

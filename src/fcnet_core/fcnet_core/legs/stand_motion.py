@@ -4,8 +4,6 @@ Over its feet, the trunk keeps its attitude from lying, which equals the slope o
 crouch, it moves uphill: in the end the feet are below the hips along gravity, and so share the weight.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Builds what a policy sees, from signals and from what its runner knows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache

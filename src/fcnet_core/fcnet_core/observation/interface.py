@@ -1,7 +1,5 @@
 """The interface of a policy: what it sees and does. The same section in a model file, a data set and a task."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Random errors of a robot's sensors, by the figures in config/sensors.yaml."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cache

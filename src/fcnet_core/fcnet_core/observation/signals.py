@@ -3,8 +3,6 @@
 Each has one size, unit [SI, radians] and frame. Velocities are in the body frame, quaternions x, y, z, w.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

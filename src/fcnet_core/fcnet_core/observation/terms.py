@@ -4,8 +4,6 @@ A term is scale x clip(value, -clip, clip), in the unit of its value [SI, radian
 signal, `reads`, or from the runner itself (last actions, setpoints, clock).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, ClassVar, Literal
 

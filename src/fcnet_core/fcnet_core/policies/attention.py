@@ -1,7 +1,5 @@
 """What Transformers share in PyTorch: the layers of a block, and attention among few tokens."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 
 

@@ -2,8 +2,6 @@
 processor tap by tap in compiled code, for windows up to 256 steps, otherwise by FFT.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """numba's cache of compiled functions, on any computer: its files may be missing, damaged or impossible to write."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any

@@ -4,8 +4,6 @@ A graph depends on the configuration only: weights and scales are inputs while i
 without data. So one export serves every policy of a configuration; it takes 5 to 9 s and is cached.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -6,8 +6,6 @@ row (B, ...), which is appended. The caller of a step keeps the rings (`advanced
 them.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

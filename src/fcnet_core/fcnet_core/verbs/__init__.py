@@ -4,8 +4,6 @@ Shared arguments are declared here: the model is positional, `-o/--out` names th
 `--json FILE` writes the results (`-`: to standard output).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

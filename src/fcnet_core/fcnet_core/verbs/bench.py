@@ -1,7 +1,5 @@
 """fcnet bench: the duration of a control step in every runtime."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import asdict
 

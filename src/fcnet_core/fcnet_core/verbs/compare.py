@@ -1,7 +1,5 @@
 """fcnet compare: training runs side by side."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """fcnet export: a policy as an ONNX file, with weights in half precision, or in the present file format."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from importlib.util import find_spec

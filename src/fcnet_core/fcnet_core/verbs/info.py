@@ -1,7 +1,5 @@
 """fcnet info: the contents of a policy file."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -1,7 +1,5 @@
 """fcnet list: the names that other verbs and launch files accept."""
 
-from __future__ import annotations
-
 import argparse
 from importlib import import_module
 from importlib.metadata import entry_points

@@ -1,7 +1,5 @@
 """fcnet urdf: write a robot as URDF, for RViz, Foxglove and other programs."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

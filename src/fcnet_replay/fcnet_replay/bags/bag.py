@@ -1,7 +1,5 @@
 """A bag: a folder with metadata.yaml and its files, the folder of a killed recording, or one file."""
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Mapping

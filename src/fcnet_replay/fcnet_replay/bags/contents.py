@@ -1,7 +1,5 @@
 """Contents of a bag: messages in batches, topics and types, and the problems met in reading."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import islice

@@ -7,8 +7,6 @@ Records are parsed by the `mcap` package, but its readers and that of `rosbags` 
 - They trust the size that a chunk claims.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Generator, Iterator

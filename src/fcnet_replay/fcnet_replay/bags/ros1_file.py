@@ -1,7 +1,5 @@
 """Reads a finished ROS 1 bag (.bag) with rosbags, as CDR messages of ROS's own types."""
 
-from __future__ import annotations
-
 import bz2
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Merges and splits datasets, with one shard in memory at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

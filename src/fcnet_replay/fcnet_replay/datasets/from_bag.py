@@ -1,7 +1,5 @@
 """Makes datasets from bags: walking sections become episodes of observations and sent targets."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

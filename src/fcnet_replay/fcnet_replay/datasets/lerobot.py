@@ -4,8 +4,6 @@
 `first`, is a feature fcnet.NAME. LeRobot's own columns follow from them. Pages of the data carry checksums.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from itertools import pairwise

@@ -2,8 +2,6 @@
 policy was trained on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks a dataset for faults. Each fault is one sentence that names the file and the place."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The verdict on a replay in words, for reports, and its summary for a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from textwrap import indent

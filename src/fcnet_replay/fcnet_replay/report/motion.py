@@ -1,7 +1,5 @@
 """The sections of a report that show a walk."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from html import escape

@@ -1,7 +1,5 @@
 """The report of a replay as one HTML page that loads nothing: a verdict, and the sections that support it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from html import escape

@@ -1,7 +1,5 @@
 """The signals of a run over one time axis, decimated for a page without loss of peaks, and their plots."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

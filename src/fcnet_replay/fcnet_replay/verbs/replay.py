@@ -1,7 +1,5 @@
 """fcnet replay: evaluate a recorded bag and the policies replayed over it."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from pathlib import Path

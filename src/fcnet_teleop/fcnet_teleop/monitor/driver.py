@@ -1,7 +1,5 @@
 """Combines the commands of all browser pages into one, which returns to zero in case of doubt."""
 
-from __future__ import annotations
-
 import threading
 from typing import Annotated, Literal
 

@@ -1,7 +1,5 @@
 """The monitor's node: connects a robot's topics and services with the server of the pages."""
 
-from __future__ import annotations
-
 import queue
 import secrets
 import sys

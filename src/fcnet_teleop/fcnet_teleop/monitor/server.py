@@ -4,8 +4,6 @@ Events are sent on one stream per page. Each command and request is a separate H
 open connection, and works while the page reloads, from a second page, and by `curl`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hmac
 import ipaddress

@@ -1,7 +1,5 @@
 """Data of a robot for pages: shape, joints, targets and commands as snapshots; mode, faults and health as status."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Actions of launch files."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import itertools

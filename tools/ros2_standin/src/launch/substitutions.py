@@ -1,7 +1,5 @@
 """Texts that are known only while launching."""
 
-from __future__ import annotations
-
 from . import LaunchContext
 
 

@@ -1,7 +1,5 @@
 """The part of ROS 2's `launch_ros` that fcnet's launch files use, and the packages that colcon has installed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

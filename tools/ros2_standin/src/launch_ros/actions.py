@@ -1,7 +1,5 @@
 """Actions of launch files with ROS nodes."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The few verbs of `ros2` that fcnet uses, for machines where ROS 2 came as wheels."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """`ros2 bag record`: takes serialised messages of topics; a thread writes them to the bag."""
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import queue

@@ -1,7 +1,5 @@
 """Writes bags as rosbag2 of Jazzy does: a folder with metadata.yaml (version 9) and mcap files."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections import Counter

@@ -9,8 +9,6 @@ messages a second on two cores a recorder lost up to 3 % with that queue at a lo
 16384 at a load of 5 to 8.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import time

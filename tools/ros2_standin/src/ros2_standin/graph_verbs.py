@@ -1,7 +1,5 @@
 """Verbs about topics and services."""
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import time

@@ -1,7 +1,5 @@
 """Types of messages and services by name, their values as YAML, their definitions and type hashes."""
 
-from __future__ import annotations
-
 import array
 import importlib
 from functools import cache

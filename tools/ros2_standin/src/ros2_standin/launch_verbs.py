@@ -1,7 +1,5 @@
 """`ros2 launch` and `ros2 run`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import runpy

@@ -1,7 +1,5 @@
 """`ros2 param`: parameters of running nodes, through the services that every node has for them."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The program `ros2`."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import os

@@ -7,8 +7,6 @@ which does not show the delay of commands. Here a node sees its last `window` ob
 window of 1 is the published form.
 """
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The body as a graph: nodes with their entries of observation and action, and edges between them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise

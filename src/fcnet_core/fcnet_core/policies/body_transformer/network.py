@@ -1,7 +1,5 @@
 """The Body Transformer in PyTorch."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear, relu

@@ -1,7 +1,5 @@
 """The Fourier Controller Network: causal spectral convolutions over a sliding window, run as a sliding DFT."""
 
-from __future__ import annotations
-
 from fcnet_core.policies import Layers, PolicyConfig, PolicyType, Shapes, Size, weights_and_biases
 
 

@@ -4,8 +4,6 @@ On sequences, its causal spectral convolution (CSC) is computed as one causal fi
 (see spectral.py), so a sequence may be longer than the window. A step advances the spectrum by the Sliding DFT.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from typing import Any

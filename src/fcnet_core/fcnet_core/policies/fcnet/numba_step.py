@@ -3,8 +3,6 @@
 Weights are float32; the spectral state is float64, because in float32 its error grows with time.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

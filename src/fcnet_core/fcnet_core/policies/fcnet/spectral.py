@@ -6,8 +6,6 @@ the real part of the inverse DFT of W X at the window's last sample. Since only 
 v_k = sum_l W[k, l] e_l alone, and the whole CSC is one causal filter of length n per channel.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import numpy.typing as npt
 

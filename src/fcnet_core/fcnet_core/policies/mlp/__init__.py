@@ -1,7 +1,5 @@
 """A multilayer perceptron over a window of stacked observations: behaviour cloning without a recurrent state."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The perceptron in PyTorch."""
 
-from __future__ import annotations
-
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 

@@ -1,7 +1,5 @@
 """The retentive network (RetNet): attention whose weights decay with time, run as a recurrence of constant cost."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

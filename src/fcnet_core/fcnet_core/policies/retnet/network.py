@@ -5,8 +5,6 @@ the output o_t = q_t S_t. Queries and keys are rotated by the angle of their ste
 1 / sqrt(d_k n_t) with n_t = gamma n_{t-1} + 1. With one scale, the three forms are equal except for rounding.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -15,8 +15,6 @@ The pooled vectors of a step do not depend on time: they are computed once and k
 vectors count from the start of the window, so the sequence transformer runs over the whole window in every step.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """The StARformer's image form in PyTorch: patches as tokens, the pure state from convolutions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch

@@ -14,8 +14,6 @@ In both window policies, training and all runtimes compute the same function:
   one layer.
 """
 
-from __future__ import annotations
-
 from fcnet_core.policies import (
     Layers,
     PolicyConfig,

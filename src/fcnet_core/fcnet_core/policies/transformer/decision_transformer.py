@@ -1,7 +1,5 @@
 """The Decision Transformer's network: return to go, state and action of every step as three tokens, in PyTorch."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu

@@ -1,7 +1,5 @@
 """The Transformer in PyTorch, with the block stack that other token layouts share."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

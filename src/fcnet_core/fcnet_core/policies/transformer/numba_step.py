@@ -1,7 +1,5 @@
 """The step compiled with numba, the default on a robot."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

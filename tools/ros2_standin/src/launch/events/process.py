@@ -1,7 +1,5 @@
 """Events of processes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 
