@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from made_bag import MadeBag
 from rclpy.qos import QoSProfile
 from ros_harness import Process, launch_command, own_domain, stamp_of
@@ -101,7 +102,8 @@ def test_the_bag_has_every_topic_from_before_the_robot_stands_up_and_the_recorde
     assert (notes.robot, notes.namespace, notes.control_rate) == ("aliengo", NAMESPACE, 50.0)
     assert notes.model_fingerprint == load_model(notes.model).fingerprint
     assert notes.parameters["auto_start"] is True
-    assert json.loads(recorded.custom["fcnet.launch"])["backend"] == "mujoco"
+    metadata = yaml.safe_load((bag / "metadata.yaml").read_text())["rosbag2_bagfile_information"]
+    assert json.loads(metadata["custom_data"]["fcnet.launch"])["backend"] == "mujoco"
     run = read_run(open_bag(bag), NAMESPACE)
     assert "standing_up" in run.mode.modes
     standing_up = run.mode.received[run.mode.modes.index("standing_up")]
