@@ -71,3 +71,14 @@ def test_a_joint_that_stays_away_from_its_target_is_named_and_a_short_error_pass
         controller.state = RobotState(position, 0 * position, LEVEL, np.zeros(3))
     assert controller.cycle(0.0) is None
     assert f"{robot.joint_names[7]} is " in controller.fault and "its target" in controller.fault
+
+
+def test_a_velocity_that_is_not_renewed_counts_as_zero_after_the_timeout(controller):
+    runner, state = controller.runner, controller.state
+    for one, timeout in (
+        (controller, 0.5),
+        (Controller(runner.limiter.robot, state, runner, command_timeout=0.1), 0.1),
+    ):
+        one.commands.add_source("remote").set_velocity(0.5, 0.1, 0.2, 10.0)
+        assert one.commands.wanted(10.0 + 0.9 * timeout)[:3].all()
+        assert not one.commands.wanted(10.0 + 1.1 * timeout).any()
