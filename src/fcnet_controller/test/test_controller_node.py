@@ -14,7 +14,7 @@ from fcnet_core.names import CONTROLLER, HealthKey, Mode
 
 @pytest.fixture(scope="module")
 def controller(start, bench, model_path):
-    times = {"stand_up_time": 0.5, "lie_down_time": 0.5}
+    times = {"stand_up_time": 1.5, "lie_down_time": 0.5}  # slow enough for a robot whose process gets little time
     real_time = {"realtime_priority": 30, "lock_memory": True}
     program = start(policy=model_path, auto_start=True, **times, **real_time)
     bench.until_mode(Mode.WALKING)

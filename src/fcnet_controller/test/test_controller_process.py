@@ -47,7 +47,7 @@ def test_a_refusal_when_starting_or_configuring_ends_the_process_with_one_line(s
 def test_a_signal_damps_the_robot_and_ends_the_process_with_code_0(start, bench, model_path):
     bench.begin_again()
     bench.trajectories.clear()
-    program = start(auto_start=True, policy=model_path, stand_up_time=0.5)
+    program = start(auto_start=True, policy=model_path, stand_up_time=1.5)
     bench.until_mode(Mode.WALKING)
     bench.until(lambda: bench.trajectories and not bench.damped, "targets")
     assert program.end(signal.SIGTERM) == 0, program.output
@@ -77,7 +77,7 @@ def test_a_controller_for_a_robot_activates_itself_stays_passive_and_goes_to_fau
     offered = []
     JOINT_GAINS.subscribe(bench.node, lambda message: offered.append(message.data))
     robot_fault = ROBOT_FAULT.publisher(bench.node)
-    program = start(auto_activate=True, auto_start=True, policy=model_path, stand_up_time=0.5)
+    program = start(auto_activate=True, auto_start=True, policy=model_path, stand_up_time=1.5)
     bench.until_mode(Mode.PASSIVE)
     bench.until(lambda: offered, "gains")
     gains = json.loads(offered[-1])

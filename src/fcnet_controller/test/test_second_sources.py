@@ -41,7 +41,7 @@ def test_a_walking_robot_ignores_a_second_publisher_of_what_its_bridge_publishes
     bench.begin_again()
     if topic.kind is String:
         topic.publisher(bench.node).publish(String(data=""))
-    program = start(policy=model_path, auto_start=True, stand_up_time=0.5)
+    program = start(policy=model_path, auto_start=True, stand_up_time=1.5)
     bench.until_mode(Mode.WALKING)
     states = {JOINT_STATES.name: zeros(robot), IMU.name: upside_down()}
     flood(topic, states.get(topic.name, String(data="another robot has tripped")))
@@ -59,7 +59,7 @@ def test_nobody_stands_up_on_states_of_two_robots_and_a_second_controller_is_ref
 ):
     bench.begin_again()
     flood(JOINT_STATES, zeros(robot))
-    program = start(policy=model_path, auto_start=True, stand_up_time=0.5)
+    program = start(policy=model_path, auto_start=True, stand_up_time=1.5)
     bench.until_mode(Mode.PASSIVE)
     program.until_printed("joint_states of .* is ignored")
     response = bench.call("controller/stand_up")
