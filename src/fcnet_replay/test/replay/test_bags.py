@@ -206,7 +206,7 @@ def damaged_copy(bag: Path, folder: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("kind", STORAGES)
 def test_damaged_bags_are_refused_or_reported_in_part(write_bag, tmp_path_factory, kind) -> None:
-    folder = tmp_path_factory.mktemp("bags")  # no word of it may be one of those that the report is searched for
+    folder = tmp_path_factory.mktemp("bags")  # no word of it may be one that the report is searched for
     bag = write_bag(seconds=0.6, **STORAGES[kind])
     whole = report(bag)
     assert "refused" not in whole and "damaged" not in whole
