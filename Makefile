@@ -2,7 +2,7 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo tasks test lint docs bench bench-ros bench-wire bench-replay fault-matrix \
+.PHONY: help setup demo tasks test lint docs test-kernels bench bench-ros bench-wire bench-replay fault-matrix \
 	attack soak model wheels clean
 
 help:
@@ -31,6 +31,12 @@ tasks: ## the ten tasks of docs/first_hour.md, one after the other, each with it
 test: ## every test, three files at a time
 	@sh tools/setup.sh test
 	@$(ENTER) && python tools/check_packages.py && python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+test-kernels: ## the training kernels for GPUs, without one by Triton's interpreter (Triton has 640 MB); two minutes
+	@sh tools/setup.sh test
+	@.venv/bin/python -m pip install -q -r requirements/kernels.txt
+	@$(ENTER) && export TRITON_INTERPRET=$$(python -c "import torch; print(int(not torch.cuda.is_available()))") && \
+		python -m pytest src/fcnet_core/test/policies/test_sliding_filter.py
 
 lint: ## ruff, mypy, and words to avoid in text
 	@sh tools/setup.sh test

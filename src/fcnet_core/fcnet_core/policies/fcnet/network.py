@@ -1,11 +1,15 @@
 """The Fourier Controller Network in PyTorch.
 
 On sequences, its causal spectral convolution (CSC) is computed as one causal filter of the window's length per channel
-(see spectral.py), so a sequence may be longer than the window. A step advances the spectrum by the Sliding DFT.
+(see spectral.py), so a sequence may be longer than the window; on CUDA in float32 by the Sliding DFT (see
+sliding_filter.py). A step advances the spectrum by the Sliding DFT.
 """
+
+from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,7 @@ from torch.nn.functional import gelu
 
 from fcnet_core.policies.causal_filter import causal_filter
 from fcnet_core.policies.fcnet import FCNetConfig
-from fcnet_core.policies.fcnet.spectral import inverse_dft_last, phase_table
+from fcnet_core.policies.fcnet.spectral import inverse_dft_last, phase_table, sliding_phases
 from fcnet_core.policies.network import PolicyNetwork, State, ring_of
 
 
@@ -93,7 +97,7 @@ class FourierLayer(nn.Module):
         inputs = self.ln1(x)
         if before is not None:
             inputs = torch.cat([before.transpose(0, 1).to(inputs), inputs], dim=1)
-        x = x + gelu(self.csc(inputs)[:, -x.shape[1] :])
+        x = x + gelu(self.csc(inputs, past=inputs.shape[1] - x.shape[1]))
         return x + self.ffn(self.ln2(x)), inputs
 
 
@@ -108,6 +112,15 @@ class CausalSpectralConvolution(nn.Module):
         # Constants in float64; they follow the weights' type where they are used.
         self._phases = torch.from_numpy(np.concatenate([phases.real, -phases.imag]).T)  # (n, 2 m)
         self._last = torch.from_numpy(np.stack([last.real, last.imag]))  # (2, m)
+        self._turns = torch.from_numpy(sliding_phases(window, modes))
+        self._window = window
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CausalSpectralConvolution:
+        """Let the constants follow the weights to their device, but keep their precision."""
+        super()._apply(fn, recurse)
+        for name in ("_phases", "_last", "_turns"):
+            setattr(self, name, getattr(self, name).to(self.weights.device))
+        return self
 
     def folded(self, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Return v (m, d), v_k = sum_l W[k, l] e_l, real and imaginary parts, for W in any precision."""
@@ -123,14 +136,23 @@ class CausalSpectralConvolution(nn.Module):
 
         change (B, 1, d): newest less oldest input. In float64.
         """
-        cosine, minus_sine = self._phases[0].to(real.device)[:, None].chunk(2)
+        cosine, minus_sine = self._phases[0][:, None].chunk(2)
         real = real + change
         real, imaginary = cosine * real + minus_sine * imaginary, cosine * imaginary - minus_sine * real
         for_real, for_imaginary = self.folded(self.weights.double())
         return (for_real * real - for_imaginary * imaginary).sum(1), (real, imaginary)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Filter x (B, T, d) causally along T, in the weights' precision, also where products are in a lower one."""
-        with torch.autocast(x.device.type, enabled=False):
+    def forward(self, x: Tensor, past: int = 0) -> Tensor:
+        """Filter x (B, past + T, d) causally along T from row `past` on, in the weights' precision even where products
+        are in a lower one. On CUDA, x and the output are then in the lower one, and only the spectrum in float32.
+        """
+        device = x.device.type
+        lower = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+        with torch.autocast(device, enabled=False):
+            if device == "cuda" and self.weights.dtype == torch.float32:
+                from fcnet_core.policies.fcnet.sliding_filter import slide  # Triton comes with torch for CUDA alone
+
+                folded = torch.stack(self.folded(self.weights))
+                return slide(x.to(lower), folded, self._turns, self._window, past)
             kernel = self.kernel()[: x.shape[1]]
-            return causal_filter(x.to(kernel.dtype), kernel)
+            return causal_filter(x.to(kernel.dtype), kernel)[:, past:]

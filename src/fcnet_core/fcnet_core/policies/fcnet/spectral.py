@@ -9,7 +9,7 @@ v_k = sum_l W[k, l] e_l alone, and the whole CSC is one causal filter of length 
 import numpy as np
 import numpy.typing as npt
 
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Floats
 
 Complex = npt.NDArray[np.complex128]
 
@@ -40,3 +40,27 @@ def kernel(folded: Complex, window: int) -> Array:
     y_t = sum_tau h[tau] x_{t - tau}.
     """
     return np.einsum("...kd,kt->...td", folded, phase_table(window, folded.shape[-2])).real
+
+
+CORRECTED = 64  # steps of a float32 recurrence between two corrections of its phases
+SPANS = 64, 128, 256, 512, 1024  # steps of a sequence that one program filters
+
+
+def mode_blocks(modes: int) -> tuple[int, int]:
+    """Return two powers of two that hold all modes, with few places beyond them: 8, 2 for 10 modes."""
+    first = 1 << (modes.bit_length() - 1)
+    return first, 1 << max(modes - first - 1, 0).bit_length()
+
+
+def sliding_phases(window: int, modes: int) -> Floats:
+    """Return the phases (14, M) of a Sliding DFT in float32, M = sum(mode_blocks(modes)), zero beyond the modes.
+
+    Real and imaginary parts in turn: u; the correction of CORRECTED turns by u as rounded to float32; u ** span for
+    each of SPANS.
+    """
+    exact = phase_table(window, modes)
+    rounded = exact[:, 0].astype(np.complex64).astype(np.complex128)
+    rows = [exact[:, 0], (exact[:, 0] / rounded) ** CORRECTED, *(exact[:, (span - 1) % window] for span in SPANS)]
+    table = np.zeros((2 * len(rows), sum(mode_blocks(modes))), dtype=np.float32)
+    table[0::2, :modes], table[1::2, :modes] = np.real(rows), np.imag(rows)
+    return table
