@@ -50,7 +50,7 @@ EXAMPLE = PolicyInterface(  # with which a file is checked before there are data
 )
 
 ConfigT = TypeVar("ConfigT", bound=PolicyConfig)
-Precision = Literal["float32", "bfloat16"]  # of products of matrices
+Precision = Literal["float32", "tf32", "bfloat16"]  # of products of matrices
 
 
 class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +67,8 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     factor in 0..1 per crop; episode_start_share: fraction of the crops that start at the start of an episode;
     held_out_share: fraction of the sequences held out for validation; action_scale [rad]: unit of the network's output;
     observation_clip: in standard deviations; device: cuda is one GPU per process; precision: of matrix products,
-    weights are always float32; threads: of each process; intervals: in optimiser steps.
+    weights are always float32, tf32 is for GPUs; compile: the passes through the network as CUDA graphs, auto: on a
+    GPU, true on a CPU: compiled to C++; threads: of each process; intervals: in optimiser steps.
     """
 
     policy_type: str = "fcnet"
@@ -92,6 +93,7 @@ class TrainConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     seed: Seed = 0
     device: Literal["cpu", "cuda"] = "cpu"
     precision: Precision = "float32"
+    compile: Literal["auto"] | bool = "auto"
     threads: Workers = 1
     log_interval: Count = 100
     validation_interval: Count = 1000

@@ -3,6 +3,9 @@
 The crops of an optimiser step and their noise are a function of the seed and the step's number. So crops can be read
 ahead, a resumed run continues with the same crops, and N processes that share a batch see the crops of one process.
 Dropout, if a network has it, draws from torch's generator, of which each process has its own.
+
+On a GPU, the passes forward and backward are compiled and recorded as CUDA graphs, and the loop does not wait for the
+GPU: losses are fetched, and found to be finite, when they are reported or a checkpoint is written.
 """
 
 import io
@@ -97,19 +100,23 @@ class Trainer:
         self._device = processes.device(config.device)
         if config.precision == "bfloat16":
             check_bfloat16(self._device)
+        torch.set_float32_matmul_precision("high" if config.precision == "tf32" else "highest")
         self.network = network.to(self._device)
         self.config = config
         self.crops = crops
         self.normalisation = normalisation
         self.progress = Progress(config.total_steps(crops.training_steps))
         self._processes = processes
-        self._losses: list[float] = []  # since the last report
+        self._losses: list[Tensor] = []  # since the last report
         self._seen = config.policy_config.observation_spec
         self._measured, self._at = {name: arrays[name] for name in self._seen if arrays[name].parts}, interface
         self._sensors = self._sensors_of(config.observation_noise)
         if len(set(processes.gather(self._run()))) > 1:
             raise FcnetError("the processes of this training have other settings or data; give each the same files")
         self._parallel = processes.parallel(self.network)
+        self._error = self._error_of_batch
+        if self._device.type == "cuda" if config.compile == "auto" else config.compile:
+            self._error = torch.compile(self._error_of_batch, mode="reduce-overhead", dynamic=False)
         rate, betas, eps = config.learning_rate, config.betas, config.eps
         self._optimiser = torch.optim.Adam(network.parameters(), rate, betas, eps, fused=True)
         self._reader = ThreadPoolExecutor(AHEAD, thread_name_prefix="crops")
@@ -126,36 +133,49 @@ class Trainer:
         stopped = False
         while progress.step < progress.steps and not stopped:
             began = time.perf_counter()
-            loss, stops = self._processes.sum(self.optimise(), stop())
-            self._losses.append(loss)
+            self._losses.append(self.optimise())
+            (stops,) = self._processes.sum(stop())
             last = progress.step == progress.steps
+            stopped = stops > 0 and not last
             validates = last or progress.step % config.validation_interval == 0
+            saves = stopped or last or progress.step % config.checkpoint_interval == 0
             if validates:
                 progress.held_out_error, progress.held_out_step = self.validate(), progress.step
-            if not math.isfinite(self._losses[-1] + (progress.held_out_error or 0.0)):
-                if checkpoint and self._processes.rank == 0:  # a resumed run would diverge again, bit for bit
-                    checkpoint.unlink(missing_ok=True)
-                remedy = f"learning_rate ({config.learning_rate:g}) or gradient_clip ({config.gradient_clip:g})"
-                reason = f"the loss is {self._losses[-1]} at step {progress.step}"
-                raise FcnetError(f"training diverged: {reason}, expected a finite number; lower {remedy}")
+            reports = validates or progress.step % config.log_interval == 0
+            if reports or saves:
+                losses = self._fetched_losses(checkpoint)
             progress.seconds += time.perf_counter() - began
-            if validates or progress.step % config.log_interval == 0:
-                progress.loss = float(np.mean(self._losses))
+            if reports:
+                progress.loss = float(np.mean(losses))
                 self._losses.clear()
                 report(replace(progress))
-            stopped = stops > 0 and not last
-            if checkpoint and (stopped or last or progress.step % config.checkpoint_interval == 0):
+            if checkpoint and saves:
                 self.save(checkpoint)
         return not stopped
 
-    def optimise(self) -> float:
-        """Make one optimiser step and return this process's part of its loss."""
-        observation, target, valid = self._batch(self.progress.step)
-        (steps,) = self._processes.sum(valid.sum().item())
-        with self._autocast():
-            output, _ = self._parallel(observation)
-        loss = summed_error(output, target, valid, self.config.loss) / steps
+    def _fetched_losses(self, checkpoint: Path | None) -> list[float]:
+        """Return the losses of the whole batch since the last report. Raises FcnetError that names the first step whose
+        loss is not finite, after it has removed the checkpoint: a resumed run would diverge again, bit for bit.
+        """
+        losses = self._processes.sum(*torch.stack(self._losses).tolist())
+        found = [*losses, self.progress.held_out_error or 0.0]
+        if wrong := [index for index, value in enumerate(found) if not math.isfinite(value)]:
+            if checkpoint and self._processes.rank == 0:
+                checkpoint.unlink(missing_ok=True)
+            step = min(self.progress.step - len(losses) + wrong[0] + 1, self.progress.step)
+            raise FcnetError(
+                f"training diverged: at step {step} the loss is {found[wrong[0]]}, expected a finite number; lower"
+                f" learning_rate ({self.config.learning_rate:g}) or gradient_clip ({self.config.gradient_clip:g})"
+            )
+        return losses
+
+    def optimise(self) -> Tensor:
+        """Make one optimiser step and return this process's part of its loss; a GPU may still be computing it."""
+        tensors = self._tensors_of(self.progress.step)
+        (steps,) = self._processes.sum(tensors[2].sum().item())
         self._optimiser.zero_grad()
+        torch.compiler.cudagraph_mark_step_begin()  # gradients of the step before are not needed any more
+        loss = self._error(*self._placed(tensors)) / steps
         (loss * self._processes.count).backward()  # the processes average their gradients
         if self.config.gradient_clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
@@ -164,7 +184,12 @@ class Trainer:
             group["lr"] = self.progress.learning_rate
         self._optimiser.step()
         self.progress.step += 1
-        return loss.item()
+        return loss.detach()
+
+    def _error_of_batch(self, observation: Any, target: Tensor, valid: Tensor) -> Tensor:
+        with self._autocast():
+            output, _ = self._parallel(observation)
+        return summed_error(output, target, valid, self.config.loss)
 
     def learning_rate(self, step: int) -> float:
         """Return the learning rate: linear warm-up, then half a cosine to zero (get_cosine_schedule_with_warmup)."""
@@ -199,7 +224,7 @@ class Trainer:
         content = {
             "run": self._run(),
             "progress": asdict(self.progress),
-            "losses": self._losses,
+            "losses": torch.stack(self._losses).cpu() if self._losses else torch.zeros(0),
             "generators": self._processes.gather(generators),
             "network": self.network.state_dict(),
             "optimiser": self._optimiser.state_dict(),
@@ -217,19 +242,20 @@ class Trainer:
                 raise FcnetError(f"checkpoint {path} was made with another {name}; {remedy}")
         self.network.load_state_dict(content["network"])
         self._optimiser.load_state_dict(content["optimiser"])
-        self.progress, self._losses = Progress(**content["progress"]), content["losses"]
+        self.progress = Progress(**content["progress"])
+        self._losses = list(content["losses"].to(self._device))
         self._read.clear()
         generators = content["generators"][self._processes.rank]
         torch.set_rng_state(generators["cpu"])
         if "cuda" in generators:
             torch.cuda.set_rng_state(generators["cuda"], self._device)
 
-    def _batch(self, step: int) -> tuple[Any, Tensor, Tensor]:
+    def _tensors_of(self, step: int) -> Tensors:
         """Return this process's crops of an optimiser step; the next AHEAD batches are read in the background."""
         for number in range(step, min(step + 1 + AHEAD, self.progress.steps)):
             if number not in self._read:
                 self._read[number] = self._reader.submit(self._drawn, number)
-        return self._placed(self._read.pop(step).result())
+        return self._read.pop(step).result()
 
     def _drawn(self, step: int) -> Tensors:
         """Return the crops of an optimiser step, with sensor noise."""
@@ -261,9 +287,13 @@ class Trainer:
     def _placed(self, tensors: Tensors) -> tuple[Any, Tensor, Tensor]:
         """Return tensors on the device, and a single input without its name, as the network takes it."""
         inputs, target, valid = tensors
-        placed = {name: tensor.to(self._device) for name, tensor in inputs.items()}
+        placed = {name: self._moved(tensor) for name, tensor in inputs.items()}
         seen = placed if len(placed) > 1 else next(iter(placed.values()))
-        return seen, target.to(self._device), valid.to(self._device)
+        return seen, self._moved(target), self._moved(valid)
+
+    def _moved(self, tensor: Tensor) -> Tensor:
+        """Return a tensor on the device; a GPU copies it without waiting, from memory that cannot be paged out."""
+        return tensor.pin_memory().to(self._device, non_blocking=True) if self._device.type == "cuda" else tensor
 
     def _autocast(self) -> torch.autocast:
         """Compute matrix products in the configured precision; weights, optimiser and loss stay in float32."""
