@@ -409,9 +409,18 @@ def per_joint(value: PerJoint, joints: Sequence[str], what: str) -> Array:
 
 
 def robot_files() -> dict[str, Path]:
-    """Return the robot files by the names of their robots: those of config/robots and of the folder FCNET_ROBOTS."""
-    folders = [ROBOT_FOLDER, Path(expanded(os.environ.get(OTHER_ROBOTS, "")) or ROBOT_FOLDER)]
-    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.yaml"))}
+    """Return the robot files by the names of their robots: those of config/robots and of the folder FCNET_ROBOTS.
+
+    Raises FcnetError if that is no folder that can be read.
+    """
+    files = sorted(ROBOT_FOLDER.glob("*.yaml"))
+    if other := expanded(os.environ.get(OTHER_ROBOTS, "")):
+        try:
+            files += sorted(path for path in Path(other).iterdir() if path.suffix == ".yaml")
+        except OSError as error:
+            wrong = f"the environment variable {OTHER_ROBOTS} names {other}: {error.strerror}"
+            raise FcnetError(f"{wrong}; set it to a folder of robot files, or unset it") from error
+    return {path.stem: path for path in files}
 
 
 def load_robot(name: str | Path) -> Robot:

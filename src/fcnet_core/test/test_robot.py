@@ -78,6 +78,13 @@ def test_a_path_and_a_name_give_the_same_robot_and_an_unknown_one_is_an_error_wi
     assert load_robot("tailed") == load_robot(TAILED) and load_robot("a1").name == "a1"
 
 
+@pytest.mark.parametrize("other", ["/nonexistent", str(TAILED), "x" * 300])
+def test_other_robots_that_are_in_no_folder_are_an_error_that_names_the_variable(monkeypatch, other) -> None:
+    monkeypatch.setenv("FCNET_ROBOTS", other)
+    with pytest.raises(FcnetError, match=f"FCNET_ROBOTS names {other}"):
+        load_robot("a1")
+
+
 @pytest.mark.parametrize(
     "section", [None, "motors", "joints", "gains", "legs", "primitives", "gait", "commands", "safety"]
 )
