@@ -291,6 +291,7 @@ class ControllerNode(LifecycleNode):
             "rate_hz": f"{rate:.2f}",
             "wanted_rate_hz": f"{target:g}",
             HealthKey.CYCLES: str(statistics.cycles),
+            HealthKey.LOOP_TIME: f"{now:.6f}",
             HealthKey.DEADLINE_MISSES: str(statistics.misses),
             "state_age_ms": f"{1e3 * (now - self._state.received):.2f}",
             **statistics.milliseconds(),

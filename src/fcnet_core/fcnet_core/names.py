@@ -118,6 +118,7 @@ class HealthKey:
     MODE = "mode"
     FAULT = "fault"
     CYCLES = "cycles"  # of a control loop since its start
+    LOOP_TIME = "loop_time_s"  # time of the control loop at that cycle
     DEADLINE_MISSES = "deadline_misses"
     REAL_TIME_FACTOR = "real_time_factor"  # simulated seconds per second
     WANTED_REAL_TIME_FACTOR = "wanted_real_time_factor"

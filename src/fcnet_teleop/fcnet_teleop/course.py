@@ -8,6 +8,7 @@ import numpy as np
 from nav_msgs.msg import Odometry
 
 from fcnet_core.arrays import Array
+from fcnet_core.names import HealthKey
 from fcnet_core.rotation import projected_gravity
 
 SETTLING_TIME = 1.5  # [s] at the start of each section, excluded from tracking errors
@@ -66,6 +67,13 @@ def section_at(course: Sequence[Section], elapsed: float) -> tuple[Section, floa
     return None
 
 
+def cycle_rate(before: Mapping[str, str], health: Mapping[str, str]) -> str:
+    """Return cycles per second [Hz] of a controller between two of its diagnostics; "?" if they lack it."""
+    keys = HealthKey.CYCLES, HealthKey.LOOP_TIME
+    cycles, duration = (float(health.get(key, "nan")) - float(before.get(key, "nan")) for key in keys)
+    return f"{cycles / duration:.2f}" if duration > 0.0 else "?"
+
+
 class CourseScore:
     """Distance [m], falls and tracking errors from odometry; newest height [m] and speed [m/s] of the trunk.
 
@@ -108,15 +116,17 @@ class CourseScore:
             self._errors.append(np.abs(np.mean(self._stride, axis=0) - commanded))
             self._stride, self._stride_start = [], time
 
-    def report(self, elapsed: float, health: Mapping[str, str]) -> str:
-        """Return the result table after `elapsed` [s]; health: diagnostics of the controller and the simulator."""
+    def report(self, elapsed: float, before: Mapping[str, str], health: Mapping[str, str]) -> str:
+        """Return the result table after `elapsed` [s]; before, health: diagnostics of the controller and the simulator
+        at the start and at the end.
+        """
         vx, vy, yaw_rate = self.tracking_error
         rows = {
             "time": f"{elapsed:.1f} s",
             "distance": f"{self.distance:.1f} m",
             "tracking error": f"vx {vx:.3f} m/s   vy {vy:.3f} m/s   yaw rate {yaw_rate:.3f} rad/s",
             "falls": str(self.falls),
-            "control rate": f"{health.get('rate_hz', '?')} Hz",
+            "control rate": f"{cycle_rate(before, health)} Hz",
             "deadline misses": health.get("deadline_misses", "?"),
             "step latency": f"p50 {health.get('step_p50_ms', '?')} ms   p99 {health.get('step_p99_ms', '?')} ms",
         }

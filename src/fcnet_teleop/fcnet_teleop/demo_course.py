@@ -58,6 +58,7 @@ class DemoCourse(Node):
         self._section, self._in_section = STANDSTILL, 0.0
         self._mode = ""
         self._health: dict[str, str] = {}
+        self._before: dict[str, str] = {}  # health at the start of the course, or the first of the controller after it
         self._executor = GuardedExecutor(self)
         self._commands = CommandPublisher(self, Source("demo", CMD_VEL.name, CMD_POSE.name), stamped=False)
         self._modes = ModeClient(self, chosen.controller, chosen.bridge, report=lambda _response: None)
@@ -85,12 +86,12 @@ class DemoCourse(Node):
     def _drive(self) -> str:
         """Stand up, walk the course, print the table and return the result in words."""
         self._request_walking(STARTING, START_TIMEOUT, "" if self._mode else "waiting for a robot")
-        start = self._now()
+        start, self._before = self._now(), dict(self._health)
         try:
             start = self._walk(start)
         finally:
             self._publish(STANDSTILL)
-            self._display.print(f"\n{self._score.report(self._now() - start, self._health)}\n")
+            self._display.print(f"\n{self._score.report(self._now() - start, self._before, self._health)}\n")
         commanded = sum(math.hypot(section.vx, section.vy) * section.duration for section in self._course)
         if self._score.distance < MIN_PROGRESS * commanded:
             raise DemoFailedError(f"the robot walked {self._score.distance:.1f} m of the course's {commanded:.1f} m")
@@ -199,6 +200,8 @@ class DemoCourse(Node):
         for status in message.status:
             if status.name.rpartition("/")[0] == namespace:
                 self._health |= {pair.key: pair.value for pair in status.values}
+        if HealthKey.LOOP_TIME not in self._before:
+            self._before = dict(self._health)
 
     def _now(self) -> float:
         """Return simulated time [s]: /clock if use_sim_time, else real time multiplied by the factor."""

@@ -65,9 +65,15 @@ def test_a_fall_counts_once_until_the_robot_is_up_again_and_a_recovery_is_report
     score = scored(odometry(orientation=orientation) for orientation in orientations)
     assert score.falls == 2
     score.recovery = 6.5
-    report = score.report(37.2, {})
+    report = score.report(37.2, {}, {})
     assert "6.5 s" in report
     assert "37.2 s" in report
+
+
+def test_the_control_rate_is_all_cycles_by_all_time_and_unknown_without_two_diagnostics():
+    first, last = {"cycles": "50", "loop_time_s": "1.5"}, {"cycles": "2550", "loop_time_s": "51.5", "rate_hz": "49.02"}
+    assert "  control rate     50.00 Hz\n" in scored([]).report(50.0, first, last)
+    assert "  control rate     ? Hz\n" in scored([]).report(50.0, {}, last)
 
 
 def test_distance_is_the_length_of_the_way():
