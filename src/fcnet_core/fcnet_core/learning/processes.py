@@ -1,9 +1,11 @@
 """The processes of a training run: one, or several that torchrun started on one or more machines."""
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import torch
@@ -63,11 +65,28 @@ class Processes:
         if self.local_rank >= found:
             raise FcnetError(f"this machine has {found} GPUs; start torchrun with --nproc-per-node={found} or fewer")
         torch.cuda.set_device(self.local_rank)
+        check_gpu(self.local_rank)
         return torch.device("cuda", self.local_rank)
 
     def parallel(self, network: nn.Module) -> nn.Module:
         """Return the network with gradients averaged over all processes, and the weights of rank 0."""
         return DistributedDataParallel(network, gradient_as_bucket_view=True) if self.count > 1 else network
+
+
+def check_gpu(number: int) -> None:
+    """Raise FcnetError if the GPU is older than what PyTorch was compiled for, or if Triton is missing."""
+    major, minor = torch.cuda.get_device_capability(number)
+    oldest = min(map(int, re.findall(r"sm_(\d+)", " ".join(torch.cuda.get_arch_list()))))
+    if 10 * major + minor < oldest:
+        raise FcnetError(
+            f"the GPU {torch.cuda.get_device_name(number)} has compute capability {major}.{minor}, and this PyTorch"
+            f" needs {oldest // 10}.{oldest % 10}; install an older PyTorch, or set device: cpu"
+        )
+    if find_spec("triton") is None:
+        raise FcnetError(
+            "training on a GPU needs Triton, which PyTorch for CUDA brings along; set device: cpu, or install it with"
+            " pip install -r requirements/kernels.txt"
+        )
 
 
 @contextmanager

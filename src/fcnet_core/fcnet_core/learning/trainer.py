@@ -175,8 +175,9 @@ class Trainer:
         (steps,) = self._processes.sum(tensors[2].sum().item())
         self._optimiser.zero_grad()
         torch.compiler.cudagraph_mark_step_begin()  # gradients of the step before are not needed any more
-        loss = self._error(*self._placed(tensors)) / steps
-        (loss * self._processes.count).backward()  # the processes average their gradients
+        loss = self._gradients(self._error, tensors, steps)
+        if loss is None:
+            raise self._too_large(tensors)
         if self.config.gradient_clip:
             nn.utils.clip_grad_norm_(self.network.parameters(), self.config.gradient_clip)
         self.progress.learning_rate = self.learning_rate(self.progress.step)
@@ -184,7 +185,34 @@ class Trainer:
             group["lr"] = self.progress.learning_rate
         self._optimiser.step()
         self.progress.step += 1
+        return loss
+
+    def _gradients(self, error: Callable[..., Tensor], tensors: Tensors, steps: float) -> Tensor | None:
+        """Compute the gradients of crops. Return their part of the loss, or None if the GPU's memory is exhausted."""
+        try:
+            loss = error(*self._placed(tensors)) / steps
+            (loss * self._processes.count).backward()  # the processes average their gradients
+        except torch.OutOfMemoryError:
+            return None
         return loss.detach()
+
+    def _too_large(self, tensors: Tensors) -> FcnetError:
+        """Return the error for crops that the memory does not hold. It names how many fit, found by halving them."""
+        self._parallel = self.network  # the other processes take no part in this
+        crops, loss = len(tensors[2]), None
+        while loss is None and crops > 1:
+            crops //= 2
+            self._optimiser.zero_grad()
+            torch.cuda.empty_cache()
+            inputs, *others = tensors
+            part = {name: tensor[:crops] for name, tensor in inputs.items()}, *(tensor[:crops] for tensor in others)
+            loss = self._gradients(self._error_of_batch, part, 1.0)
+        small = (
+            f"the memory of the GPU is too small for a batch of {self.config.batch} crops of {self.config.crop} steps"
+        )
+        if loss is None:
+            return FcnetError(f"{small}, and for one of them; use a smaller crop or network")
+        return FcnetError(f"{small}; set batch: {crops * self._processes.count}, which fits")
 
     def _error_of_batch(self, observation: Any, target: Tensor, valid: Tensor) -> Tensor:
         with self._autocast():

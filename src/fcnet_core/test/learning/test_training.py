@@ -13,7 +13,7 @@ from training_processes import TINY, write_tiny_data
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
-from fcnet_core.learning import imitation
+from fcnet_core.learning import imitation, processes
 from fcnet_core.learning.config import TrainConfig, with_settings
 from fcnet_core.learning.dataset import Dataset, DatasetWriter, Manifest, velocity_manifest
 from fcnet_core.learning.imitation import Imitation
@@ -116,6 +116,34 @@ def test_a_precision_or_a_device_that_the_machine_lacks_is_refused(tiny_config, 
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(FcnetError, match="no GPU on this machine"):
         Imitation(with_settings(tiny_config, device="cuda"))
+    facts = {"device_count": 1, "set_device": None, "get_device_name": "GTX 1080", "get_arch_list": ["sm_75", "sm_90a"]}
+    for name, fact in facts.items():
+        monkeypatch.setattr(torch.cuda, name, lambda *_, fact=fact: fact)
+    for capability, sentence in {
+        (6, 1): "GTX 1080 has .* 6.1, and this PyTorch needs 7.5",
+        (7, 5): "needs Triton",
+    }.items():
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _, capability=capability: capability)
+        monkeypatch.setattr(processes, "find_spec", lambda _: None)
+        with pytest.raises(FcnetError, match=sentence):
+            Imitation(with_settings(tiny_config, device="cuda"))
+
+
+@pytest.mark.parametrize(
+    ("held", "sentence"), [(3, "8 crops of 24 steps; set batch: 2, which fits"), (0, "one of them")]
+)
+def test_a_batch_that_the_memory_does_not_hold_is_refused_with_one_that_fits(tiny_config, monkeypatch, held, sentence):
+    trainer = Imitation(with_settings(tiny_config, batch=8, crop=24)).trainer
+    forward = trainer.network.forward
+
+    def limited(observation: torch.Tensor) -> object:
+        if len(observation) > held:
+            raise torch.OutOfMemoryError
+        return forward(observation)
+
+    monkeypatch.setattr(trainer.network, "forward", limited)
+    with pytest.raises(FcnetError, match=sentence):
+        trainer.optimise()
 
 
 def test_what_comes_after_a_reset_does_not_train(tiny_config: TrainConfig) -> None:
