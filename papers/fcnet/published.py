@@ -24,14 +24,15 @@ class PublishedConvolution(nn.Module):
         self.weights = nn.Parameter(torch.view_as_real(weights))
         phases = phase_table(config.window, config.modes)
         phases = np.concatenate([phases, phases[:, -1:]], axis=1)[None, :, None]  # (1, m, 1, T + 1)
-        self._dft = torch.from_numpy(phases.astype(np.complex64))
-        self._last = torch.from_numpy(inverse_dft_last(config.window, config.modes).astype(np.complex64))
+        last = inverse_dft_last(config.window, config.modes)
+        self.register_buffer("_dft", torch.from_numpy(phases.astype(np.complex64)), persistent=False)
+        self.register_buffer("_last", torch.from_numpy(last.astype(np.complex64)), persistent=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return outputs (B, T, d)."""
+    def forward(self, x: Tensor, past: int = 0) -> Tensor:
+        """Return outputs (B, T, d). past: of sequences that continue others; there are none here."""
         batch, steps, channels = x.shape
         before = torch.zeros_like(x)
-        spectrum_before = torch.zeros(batch, self._modes, channels, dtype=torch.cfloat)
+        spectrum_before = torch.zeros(batch, self._modes, channels, dtype=torch.cfloat, device=x.device)
         both = torch.cat((before, x), dim=-2)
         change = (-both[:, :steps] + both[:, steps : 2 * steps]).permute(0, 2, 1).unsqueeze(1)
         change = change.expand(-1, self._modes, -1, -1)
