@@ -10,7 +10,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from fcnet_core import __version__
@@ -83,13 +82,6 @@ def test_info_shows_the_envelope_as_a_table(capsys) -> None:
     shown = [list(map(float, row)) for row in rows[start : start + len(envelope.vx)]]
     np.testing.assert_allclose([row[0] for row in shown], envelope.vx, atol=0.005)
     np.testing.assert_allclose([row[1:3] for row in shown], envelope.ranges["vy"], atol=0.005)
-
-
-def test_the_policy_that_ships_is_exported_by_its_name(tmp_path, capsys) -> None:
-    out = tmp_path / "new" / "aliengo.onnx"
-    assert main(["export", "aliengo", "--onnx", str(out), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["fingerprint"] == load_model("aliengo").fingerprint
-    onnx.checker.check_model(onnx.load(out), full_check=True)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""An observation has every term at its place, for one robot and for many, with as much of the past as it names."""
+"""An observation has every term at its place, for one robot and for many, with as much of the past as it names; its
+quaternions are x, y, z, w and turn the way ROS turns.
+"""
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from fcnet_core.files import converted
 from fcnet_core.observation import LAYOUT, Known, ObservationBuilder, PolicyInterface, RobotState, velocity_interface
 from fcnet_core.robot import load_robot
-from fcnet_core.rotation import matrix_from_xyzw
+from fcnet_core.rotation import matrix_from_xyzw, projected_gravity, roll_pitch_yaw, xyzw_from_wxyz
 
 BATCH, ROBOT = 3, load_robot("aliengo")
 VELOCITY = ObservationBuilder(velocity_interface(ROBOT), ROBOT.joint_names)
@@ -69,6 +71,15 @@ def test_a_batch_is_its_robots_and_a_bad_reading_stays_with_its_robot(values, ro
     values[1][robot, 2] = bad
     finite = np.isfinite(assembled(*values)).all(axis=1)
     assert list(np.flatnonzero(~finite)) == [robot]
+
+
+@given(st.tuples(st.floats(-3.1, 3.1), st.floats(-1.5, 1.5), st.floats(-3.1, 3.1)))
+def test_matrix_angles_and_gravity_are_those_of_the_product_of_yaw_pitch_and_roll(rpy) -> None:
+    turned = Rotation.from_euler("ZYX", rpy[::-1])  # Rz(yaw) Ry(pitch) Rx(roll)
+    np.testing.assert_allclose(matrix_from_xyzw(turned.as_quat()), turned.as_matrix(), atol=1e-12)
+    np.testing.assert_allclose(roll_pitch_yaw(turned.as_quat()), rpy, atol=1e-9)
+    np.testing.assert_allclose(projected_gravity(turned.as_quat()), turned.inv().apply([0, 0, -1]), atol=1e-12)
+    np.testing.assert_array_equal(xyzw_from_wxyz([[1, 2, 3, 4]]), [[2, 3, 4, 1]])  # the vendor's order
 
 
 def built(section, steps, batch=None, **signals):

@@ -50,8 +50,6 @@ def terms(section: Any, name: str = "observation") -> Any:
 
 REFUSED: list[tuple[str, Callable[[Any], object], str]] = [
     ("go2_robot_lab", lambda d: terms(d)[0].update(scale=[1.0, 2.0]), "needs 3"),
-    ("go2_robot_lab", lambda d: terms(d)[0].update(form="sin"), "form"),
-    ("go2_robot_lab", lambda d: terms(d)[0].update(term="gyro"), "gyro"),
     ("go2_robot_lab", lambda d: d["joints"].__setitem__(0, "FR_hip"), "FR_hip"),
     ("go2_robot_lab", lambda d: d["joints"].__setitem__(0, d["joints"][1]), "FR_thigh_joint"),
     ("go2_robot_lab", lambda d: d.pop("kp"), "kp"),

@@ -21,8 +21,12 @@ ROOT = Path(__file__).parents[3]
 LIBRARIES = ("fcnet_core", "fcnet_replay", "quadruped_sim")
 CORE_ALONE = """
 import sys
+import fcnet_core.cli, fcnet_core.learning.dataset
+import fcnet_core.verbs.info, fcnet_core.verbs.export, fcnet_core.verbs.train
 from fcnet_core import load_policy
-assert load_policy("aliengo").step([0.0] * 70).shape == (12,)
+for runtime in ("auto", "onnx"):
+    assert load_policy("aliengo", runtime).step([0.0] * 70).shape == (12,)
+assert load_policy("aliengo", batch=2).step([[0.0] * 70] * 2).shape == (2, 12)
 unwanted = {"torch", "onnx", "rclpy", "mujoco", "gymnasium", "fcnet_replay", "quadruped_sim"} & set(sys.modules)
 assert not unwanted, unwanted
 """

@@ -72,15 +72,11 @@ def test_the_source_of_higher_priority_is_in_control_and_hands_over_after_the_ti
     assert arbiter.source(11.41) == ""
 
 
-def test_a_source_that_only_poses_holds_the_robot(arbiter, sources):
-    joystick, _, planner = sources
-    planner.set_velocity(1.0, 0.0, 0.0, now=10.0)
-    joystick.set_pose(-0.05, UPRIGHT, now=10.0)
-    np.testing.assert_array_equal(arbiter.wanted(10.0)[:4], [0.0, 0.0, 0.0, -0.05])
-
-
-def test_the_pose_is_the_last_of_a_source_in_control(arbiter, sources):
-    joystick, _, planner = sources
+def test_the_pose_is_the_last_of_a_source_in_control_and_one_that_only_poses_holds_the_robot(arbiter, sources):
+    joystick, keyboard, planner = sources
+    planner.set_velocity(1.0, 0.0, 0.0, now=5.0)
+    keyboard.set_pose(-0.05, UPRIGHT, now=5.0)
+    np.testing.assert_array_equal(arbiter.wanted(5.0)[:4], [0.0, 0.0, 0.0, -0.05])
     planner.set_pose(-0.1, UPRIGHT, now=10.0)
     joystick.set_velocity(0.1, 0.0, 0.0, now=100.0)
     assert arbiter.wanted(100.0)[3] == -0.1

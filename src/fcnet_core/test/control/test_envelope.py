@@ -101,14 +101,6 @@ def test_velocities_keep_their_direction_and_are_not_shortened_more_than_needed(
     assert not admits(envelope, longer)[was_cut].any()
 
 
-def test_what_is_limited_is_said_in_words() -> None:
-    limited = shaper()
-    limited.step(wish(vx=0.3, vy=0.1))
-    assert limited.limited() == ""
-    limited.step(wish(vx=3.0, roll=0.3))
-    assert limited.limited() == "vx 3 to 0.5"
-
-
 def driven(parts: list[tuple[float, dict[str, tuple[float, float]]]], seed: int = 0) -> np.ndarray:
     """Setpoints uniform in ranges, for so many seconds each."""
     rng, rows = np.random.default_rng(seed), []

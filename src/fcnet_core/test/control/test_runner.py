@@ -1,4 +1,4 @@
-"""One robot and a batch take the same path from setpoints to targets, which are within limits and slew."""
+"""One robot, a batch and recorded steps take the same path from setpoints to targets, within limits and slew."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 from made_robots import every_robot
 from msgspec import structs
 
-from fcnet_core.control.runner import JointLimiter, PolicyRunner
+from fcnet_core.control.runner import JointLimiter, PolicyRunner, recorded_targets
 from fcnet_core.errors import FcnetError
 from fcnet_core.files import converted
-from fcnet_core.observation import LAYOUT, PolicyInterface, RobotState, velocity_interface
+from fcnet_core.model_file import load_model
+from fcnet_core.observation import LAYOUT, Known, PolicyInterface, RobotState, velocity_interface
 from fcnet_core.observation.terms import LinearVelocity
 from fcnet_core.robot import load_robot
 
@@ -126,6 +127,26 @@ def test_a_signal_that_nobody_provides_is_refused_with_its_term():
     seen = structs.replace(walking.inputs["observation"], terms=(LinearVelocity(),))
     with pytest.raises(FcnetError, match="linear_velocity"):
         PolicyRunner(None, structs.replace(walking, inputs={"observation": seen}), JointLimiter(ROBOT, PERIOD))
+
+
+STEPS, COLD = 90, 80
+
+
+def test_a_cold_start_in_a_recording_clears_the_memory() -> None:
+    rng = np.random.default_rng(0)
+    position = ROBOT.stand_pose + rng.normal(0.0, 0.1, (STEPS, 12))
+    arrays = position, 0.0 * position, np.tile([0.0, 0.0, 0.0, 1.0], (STEPS, 1)), rng.normal(size=(STEPS, 3))
+    setpoint, clock = np.zeros((STEPS, 9)), np.zeros(STEPS)
+
+    def targets(rows: slice, cold: list[int]) -> np.ndarray:
+        state = RobotState(*(array[rows] for array in arrays))
+        known = Known(setpoint[rows], clock[rows], clock[rows] > 0, (position[rows], position[rows]))
+        starts = np.isin(np.arange(STEPS)[rows], cold)
+        return recorded_targets(load_model("aliengo"), ROBOT, PERIOD, state, known, starts)
+
+    whole, warm = (targets(slice(None), cold) for cold in ([0, COLD], [0]))
+    np.testing.assert_allclose(whole[COLD:], targets(slice(COLD, None), [COLD]), atol=1e-6, rtol=0)
+    assert np.abs(whole[COLD:] - warm[COLD:]).max() > 1e-4
 
 
 ROBOTS = every_robot()

@@ -69,6 +69,9 @@ def test_a_robot_stands_up_walks_and_lies_down_again(posture, robot):
     assert posture.mode is Mode.PASSIVE
     stand(posture, robot)
     posture.walk()
+    posture.stand_up(robot.stand_pose, LEVEL)
+    posture.walk()  # takes back the request to stand
+    let_pass(posture, 0.5, robot.stand_pose)
     assert posture.mode is Mode.WALKING
     posture.lie_down(robot.stand_pose)
     let_pass(posture, 1.0, robot.stand_pose, at_rest=False)
@@ -182,15 +185,6 @@ def test_walking_is_refused_unless_the_robot_stands(posture, legged, mode):
     with pytest.raises(FcnetError, match="stand_up"):
         posture.walk()
     assert posture.mode is mode
-
-
-def test_walk_takes_back_a_request_to_stand(posture, robot):
-    stand(posture, robot)
-    posture.walk()
-    posture.stand_up(robot.stand_pose, LEVEL)
-    posture.walk()
-    let_pass(posture, 0.5, robot.stand_pose)
-    assert posture.mode is Mode.WALKING
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])

@@ -23,11 +23,12 @@ RECURRENT = FCNetConfig(observation=5, action=2, layers=2, modes=3, hidden=8, de
 
 
 @pytest.mark.parametrize("config", [SIZES, RECURRENT], ids=["mlp", "fcnet"])
-def test_a_foreign_caller_of_the_onnx_file_gets_the_policy(config, tmp_path) -> None:
+def test_a_foreign_caller_of_the_onnx_file_gets_the_policy(config, tmp_path, capsys) -> None:
     """Any number of robots, of which one is reset by zeroing its memory."""
-    model, file = untrained(config, export=False), tmp_path / "step.onnx"
+    model, file = untrained(config, export=False), tmp_path / "new" / "step.onnx"
     save_model(model, tmp_path / "old.safetensors")
-    assert main(["export", str(tmp_path / "old.safetensors"), "--onnx", str(file)]) == 0
+    assert main(["export", str(tmp_path / "old.safetensors"), "--onnx", str(file), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["fingerprint"] == model.fingerprint
     proto = onnx.load(file)
     onnx.checker.check_model(proto, full_check=True)
     metadata = {entry.key: entry.value for entry in proto.metadata_props}

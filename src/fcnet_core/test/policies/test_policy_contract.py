@@ -271,7 +271,6 @@ def test_format_1_runs_if_there_is_a_compiled_step_and_else_says_how_to_convert(
         ("retnet", {"ffn_width": -1}, "ffn_width is -1"),
         ("retnet", {"modes": 10}, "modes"),
         ("fcnet", {"layers": 0}, "layers is 0"),
-        ("fcnet", {"window": 2.5}, "window is 2.5"),
         ("fcnet", {"modes": True}, "modes is True"),
         ("fcnet", {"modes": 33}, "33 modes"),
         ("starformer", {"token_heads": 5}, r"token_width .16. cannot be divided among 5 heads"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from golden import check_gradients, named, read_arrays
-from policy_forms import every_form, model_of, noise, steps_of_network
+from policy_forms import model_of, noise
 
 from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel
@@ -70,13 +70,6 @@ def test_gradients_are_the_published_ones_and_the_same_in_all_forms(golden, mode
         loss.backward()
         check_gradients(module, named(golden, "grad/"), share=1e-4)
     check_gradients(whole, {name: parameter.grad.numpy() for name, parameter in chunked.named_parameters()}, 1e-12)
-
-
-@every_form("retnet")
-def test_every_form_steps_the_published_recurrent_form(form, golden, model) -> None:
-    for observations, published in zip(golden["par/obs"], golden["rec/out"], strict=True):
-        np.testing.assert_allclose(form(model, observations), published, atol=SINGLE, rtol=0)
-        np.testing.assert_allclose(steps_of_network(model, observations), published, atol=1e-11, rtol=0)
 
 
 def test_after_days_an_action_depends_on_differences_of_time_alone(model: PolicyModel) -> None:

@@ -150,7 +150,6 @@ def test_a_step_has_a_token_for_the_last_action_and_for_every_node_of_the_body()
         ({"groups": []}, "groups is"),
         ({"last_action": [99]}, "last_action has the unknown entry 99"),
         ({"reward": 70}, "reward has the unknown entry 70 of the observation; choose 0 to 69"),
-        ({"connection": "parallel"}, "connection is 'parallel'"),
     ],
 )
 def test_settings_that_cannot_be_are_refused_in_a_sentence(settings, named) -> None:

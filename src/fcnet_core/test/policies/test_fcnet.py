@@ -1,21 +1,27 @@
-"""The network is the published one: same outputs, gradients and size, and it slides beyond its window."""
+"""The Fourier Controller Network is the published one, as are its runtimes: same outputs and gradients, also far beyond
+its window.
+"""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from golden import check_gradients, named, read_arrays
+from policy_forms import every_form, steps_of_network
 
 from fcnet_core.policies import causal_filter
+from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.fcnet import spectral
 from fcnet_core.policies.network import PolicyNetwork, load_network
+from fcnet_core.policy import load_policy
 
 GOLDEN = Path(__file__).parents[1] / "data" / "small_a.xz"
 
 
 @pytest.fixture(scope="module")
-def golden() -> dict[str, torch.Tensor]:
+def vectors() -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(array) for name, array in read_arrays(GOLDEN).items()}
 
 
@@ -37,18 +43,18 @@ def random_filter(window: int, steps: int, seed: int = 0) -> tuple[torch.Tensor,
     return x, torch.randn(window, 5, generator=generator, dtype=torch.float64)
 
 
-def test_outputs_and_gradients_match_the_published_network(network, golden) -> None:
-    output, _ = network(golden["par/obs"])
-    torch.testing.assert_close(output, golden["par/out"], atol=2e-6, rtol=0)
-    loss = (output - golden["par/target"]).square().mean()
-    torch.testing.assert_close(loss, golden["par/loss"], atol=1e-6, rtol=0)
+def test_outputs_and_gradients_match_the_published_network(network, vectors) -> None:
+    output, _ = network(vectors["par/obs"])
+    torch.testing.assert_close(output, vectors["par/out"], atol=2e-6, rtol=0)
+    loss = (output - vectors["par/target"]).square().mean()
+    torch.testing.assert_close(loss, vectors["par/loss"], atol=1e-6, rtol=0)
     loss.backward()
     check_gradients(network, named(read_arrays(GOLDEN), "grad/"))
 
 
-def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_form(network, golden) -> None:
-    assert golden["rec/obs"].shape[1] > 5 * network.config.window
-    torch.testing.assert_close(network(golden["rec/obs"])[0], golden["rec/out"], atol=3e-6, rtol=0)
+def test_a_sequence_longer_than_the_window_slides_as_the_published_recurrent_form(network, vectors) -> None:
+    assert vectors["rec/obs"].shape[1] > 5 * network.config.window
+    torch.testing.assert_close(network(vectors["rec/obs"])[0], vectors["rec/out"], atol=3e-6, rtol=0)
 
 
 @pytest.mark.parametrize(("window", "steps"), [(1, 1), (4, 4), (6, 37), (7, 8), (19, 40)])
@@ -82,3 +88,29 @@ def test_filter_sliding_dft_and_the_papers_definition_agree(window, modes) -> No
         expected = (spectral.inverse_dft_last(window, modes) @ mixed).real
         np.testing.assert_allclose(np.einsum("kd,kd->d", folded, spectrum).real, expected, atol=1e-10)
         np.testing.assert_allclose(np.einsum("td,td->d", h, past[::-1]), expected, atol=1e-10)
+
+
+STEPS = 100_000  # half an hour at 50 Hz
+
+
+@every_form("fcnet")
+def test_the_outputs_are_those_of_the_published_network_far_beyond_its_window(form, golden) -> None:
+    model = replace(golden.model, step=exported_step(golden.model.card.config))
+    for observations, outputs in zip(golden.observation, golden.output, strict=True):
+        np.testing.assert_allclose(form(model, observations), outputs, atol=3e-6, rtol=0)
+        np.testing.assert_allclose(steps_of_network(model, observations[:100]), outputs[:100], atol=3e-6, rtol=0)
+
+
+def test_after_half_an_hour_the_sliding_dft_is_that_of_its_window(small) -> None:
+    policy, fresh = load_policy(small.model, "numba"), load_policy(small.model, "numba")
+    observations = np.random.default_rng(11).standard_normal((STEPS, 11)).astype(np.float32)
+    memory, config = int(small.model.card.memory), small.model.card.config
+    for observation in observations[: -memory - 1]:
+        policy.step(observation)
+    for observation in observations[-memory - 1 :]:
+        action, expected = policy.step(observation), fresh.step(observation)
+    np.testing.assert_allclose(action, expected, atol=1e-6, rtol=0)
+    oldest_first = np.roll(policy.runtime.state["inputs"][0], -(STEPS % config.window), axis=1).astype(np.float64)
+    exact = np.fft.fft(oldest_first, axis=1)[:, : config.modes]  # (L, m, d)
+    real, imaginary = np.moveaxis(policy.runtime.state["spectrum"][0], 1, 0)
+    assert np.abs(real + 1j * imaginary - exact).max() < 1e-9
