@@ -14,7 +14,6 @@ from rclpy.lifecycle import LifecycleNode
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from rclpy.serialization import serialize_message
-from rclpy.time import Time
 from std_msgs.msg import String
 
 from fcnet_controller.control_loop import ControlLoop, Pace, RealTimePace, SimulatedPace
@@ -25,7 +24,7 @@ from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.control.timing import request_privileges
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import PolicyModel, check_robot, load_model
-from fcnet_core.names import CONTROL, CONTROLLER, STYLE_PARAMETERS, HealthKey, Mode, Request
+from fcnet_core.names import CONTROL, CONTROLLER, SECOND, STYLE_PARAMETERS, HealthKey, Mode, Request
 from fcnet_core.policy import load_policy
 from fcnet_core.remote import Source, load_remote_map
 from fcnet_core.robot import load_robot
@@ -106,15 +105,17 @@ def receive_commands(
             controlling = source
 
     def take_velocity(source: CommandSource, message: Any, _received: float) -> None:
-        """Take a velocity; it is as old as its stamp, if it has one that is not zero."""
+        """Take a velocity; it is as old as its stamp, or as far ahead, if it has one that is not zero."""
         when, age = now(), 0.0
         if given.use_stamped_cmd_vel:
-            stamp, message = Time.from_msg(message.header.stamp, clock_type=clock.clock_type), message.twist
-            age = max((clock.now() - stamp).nanoseconds * 1e-9, 0.0) if stamp.nanoseconds else 0.0
-        warning = source.set_velocity(message.linear.x, message.linear.y, message.angular.z, when - age)
-        if age > given.cmd_vel_timeout:
-            old = f"the velocity of {source.name} is {age:.1f} s old by its stamp and counts as none, the limit is"
-            warning = f"{old} {given.cmd_vel_timeout:g} s; synchronise the computers' clocks (chrony)"
+            stamp, message = message.header.stamp, message.twist  # rclpy's Time refuses negative seconds
+            sent = stamp.sec * SECOND + stamp.nanosec
+            age = (clock.now().nanoseconds - sent) / SECOND if sent else 0.0
+        warning = source.set_velocity(message.linear.x, message.linear.y, message.angular.z, when - abs(age))
+        if abs(age) > given.cmd_vel_timeout:
+            off = f"{abs(age):.1f} s {'old' if age > 0.0 else 'ahead'} by its stamp"
+            warning = f"the velocity of {source.name} is {off} and counts as none, the limit is "
+            warning += f"{given.cmd_vel_timeout:g} s; synchronise the computers' clocks (chrony)"
         log(warning, when)
 
     def take_pose(source: CommandSource, message: Pose, _received: float) -> None:
