@@ -19,15 +19,15 @@ from fcnet_core.arrays import ArraySpec
 from fcnet_core.cli import USAGE_ERROR, main
 from fcnet_core.learning.dataset import FIRST, Dataset, DatasetWriter, Manifest, velocity_manifest
 from fcnet_core.model_file import save_model
-from fcnet_core.observation import ARRAYS
+from fcnet_core.observation import ARRAYS, Known, ObservationBuilder, RobotState, velocity_interface
 from fcnet_core.policies.normalisation import observation_scales
 from fcnet_core.robot import load_robot
-from fcnet_core.rotation import projected_gravity
 from fcnet_replay.datasets.combine import merge
 from fcnet_replay.datasets.lerobot import NAMES
 from fcnet_replay.datasets.validation import faults
 
 ALIENGO = load_robot("aliengo")
+BUILDER = ObservationBuilder(velocity_interface(ALIENGO), ALIENGO.joint_names)
 TASK = {
     "observation": ArraySpec((5,), parts={"position": 3, "velocity": 2}),
     "action": ArraySpec((1,)),
@@ -43,21 +43,17 @@ MANIFESTS = {
 
 
 def sound_arrays(seed, sequences=3, steps=40):
-    """Observations as a robot gives them; episodes begin at steps 0 and 25 of every sequence."""
-    rng = np.random.default_rng(seed)
-    joints = ALIENGO.stand_pose + rng.normal(0, 0.1, (sequences, steps, 12))
-    phase = rng.uniform(0, 2 * np.pi, (sequences, steps, 1))
-    attitude = rng.normal(0, 0.05, (sequences, steps, 4)) + [0, 0, 0, 1]
+    """Observations of a robot; episodes begin at steps 0 and 25 of every sequence."""
+    rng, lead = np.random.default_rng(seed), (sequences, steps)
+    joints = ALIENGO.stand_pose + rng.normal(0, 0.1, (*lead, 12))
+    attitude = rng.normal(0, 0.05, (*lead, 4)) + [0, 0, 0, 1]
     attitude /= np.linalg.norm(attitude, axis=-1, keepdims=True)
-    command = np.zeros((sequences, steps, 16))
-    command[..., 0] = rng.uniform(0, 1, (sequences, steps))
-    command[..., 8:9], command[..., 9:10], command[..., 10] = np.sin(phase), np.cos(phase), 1.0
-    parts = [projected_gravity(attitude), rng.normal(size=joints.shape), np.sin(joints), np.cos(joints)]
-    observation = np.concatenate([*parts, rng.normal(size=(sequences, steps, 3)), joints, command], axis=-1)
-    first = np.zeros((sequences, steps), dtype=bool)
-    first[:, ::25] = True
-    action = np.clip(joints + 0.01, ALIENGO.lower, ALIENGO.upper)
-    return {"observation": observation.astype(np.float32), "action": action.astype(np.float32), "first": first}
+    state = RobotState(joints, rng.normal(size=joints.shape), attitude, rng.normal(size=(*lead, 3)))
+    setpoint = rng.uniform(0, 1, (*lead, 1)) * np.eye(9)[0]
+    known = Known(setpoint, rng.uniform(size=lead), np.ones(lead, dtype=bool), (joints, joints))
+    action = np.clip(joints + 0.01, ALIENGO.lower, ALIENGO.upper).astype(np.float32)
+    first = np.broadcast_to(np.arange(steps) % 25 == 0, lead)
+    return {"observation": BUILDER.build(state, known), "action": action, "first": first}
 
 
 @pytest.fixture
@@ -109,7 +105,6 @@ def manifest(**facts):
 BROKEN = {
     "longer": (lambda d: os.truncate(d / S / "first.npy", 249), r"first\.npy has 249 bytes .* promises 248"),
     "archive": (lambda d: (d / S / "action.npy").write_bytes(b"PK\3\4" + b"0" * 99), r"shard-00001 .*\(action\.npy: "),
-    "missing": (lambda d: (d / S / "first.npy").unlink(), r"shard-00001 is incomplete .*first\.npy"),
     "shape": (array("action", lambda a: a[:, :-1]), r"expected action as .* \(3, 40, 12\).* \(3, 39, 12\)"),
     "empty": (array("first", lambda a: a[:, :0]), r"expected first \(S, T\), found \(3, 0\)"),
     "type": (array("action", lambda a: a.astype(float)), r"expected action as float32 .* found float64"),
@@ -117,7 +112,6 @@ BROKEN = {
     "rate": (manifest(control_rate=-1), r"manifest\.json is damaged .*control_rate"),
     "elsewhere": (manifest(arrays={"../action": {"shape": [12]}}), r"manifest\.json is damaged .*arrays"),
     "parts": (manifest(arrays={"action": {"shape": [12], "parts": {"hip": 4}}}), r"damaged .*parts have 4 entries"),
-    "no folder": (lambda d: d.rename(d.with_name("away")), r"data is not a data folder"),
     "NaN": (value("observation", (2, 7, 5), np.nan), r"sequence 2, step 7, joint_velocity\.FR_calf_joint .*: nan"),
     "limits": (value("action", (1, 3, 2), 1.5), r"sequence 1, step 3, action\.FR_calf_joint .* aliengo \[rad\]: 1\.5"),
     "gravity": (value("observation", (0, 4, 0), 0.9), r"sequence 0, step 4, gravity is no unit vector"),

@@ -128,16 +128,3 @@ def test_data_with_an_input_that_the_network_does_not_take_are_refused_by_its_na
     section = GOAL | {"inputs": {"place": GOAL["inputs"]["observation"]}}
     with pytest.raises(FcnetError, match="place"):
         trained(section, np.zeros((2, 30, 2)), np.zeros((2, 30, 2)), tmp_path, 1)
-
-
-def test_a_history_that_is_longer_than_the_episode_has_its_start(tmp_path) -> None:
-    seen = {"term": "vector", "name": "observation", "size": 1}
-    history = {"length": 50, "order": "oldest_first", "layout": "frame", "start": "zeros"}
-    section = PENDULUM | {"inputs": {"observation": {"terms": [seen], "history": history}}}
-    runner = PolicyRunner(None, converted(section, PolicyInterface), provides=("observation",))
-    for _ in range(2):
-        for step in range(1, 4):
-            entries = runner.observe({"observation": np.array([float(step)])})
-            runner.send(np.zeros(1))
-        assert entries.tolist() == [0.0] * 47 + [1.0, 2.0, 3.0]
-        runner.reset()

@@ -131,10 +131,7 @@ def test_a_field_that_the_messages_lack_is_named(write_bag, tmp_path) -> None:
         ("joint_states: {topic: /a, stiffness: q}", "stiffness"),
         ("joint_states: {topic: /a, joints: [FR_hip_joint, FR_hip_joint]}", "FR_hip_joint"),
         ("imu/data: {topic: /a, quaternion: zyx}", "imu/data.quaternion.*zyx"),
-        ("[1, 2]", "object"),
         ("joint_states: {topic: /a, position: 7, velocity: v}", r"joint_states\.position"),
-        ("!!python/object/apply:os.system ['false']", "os.system"),
-        ("[" * 5000, "cannot be used"),
     ],
 )
 def test_a_map_with_a_mistake_is_refused_in_a_sentence(tmp_path, text, expected) -> None:

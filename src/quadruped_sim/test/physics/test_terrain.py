@@ -69,8 +69,6 @@ def test_a_yaml_file_is_a_terrain(tmp_path):
         ("{kind: stairs, rise: 0.1, depth: 1}", "depth"),
         ("{kind: rough, amplitude: 0.05, seed: x}", "seed.*'x'"),
         ("{kind: stairs, rise: 0.1, 3: 1}", ""),
-        ("- stairs", ""),
-        ("{", ""),
     ],
 )
 def test_a_file_that_is_no_terrain_is_refused_with_its_name(tmp_path, text, named):

@@ -45,7 +45,6 @@ def stand_and_turn(tmp_path: Path) -> Path:
         ({"rewards": {"x": {"function": "alive"}}}, "weight"),
         ({"terminations": {"x": {"function": "alive"}}}, "no function alive.* fallen"),
         ({"terrains": [{"kind": "mud"}]}, "mud"),
-        ({"gravity": 9.81}, "gravity"),
     ],
 )
 def test_a_mistake_in_a_task_file_is_one_sentence(stand_and_turn, changes, sentence) -> None:
