@@ -42,7 +42,8 @@ IMU_NUMBERS = 37  # orientation 4, angular velocity 3, linear acceleration 3, ea
 
 class StateBuffer(RobotState):
     """The newest joint state and IMU. Times are seconds of one monotonic clock, or simulated time: a message then
-    counts as received at its stamp, and a stamp in wall-clock time is a problem.
+    counts as received at its stamp, and a stamp in wall-clock time is a problem. A message that repeats a stamp, as of
+    a paused simulator, is as old as the first one with it; a stamp of zero is none.
 
     joint_names: of the robot, the order of its N joints. joint_position (N,) [rad], joint_velocity (N,) [rad/s],
     orientation (4,) x, y, z, w, angular_velocity (3,) [rad/s] in the body frame; valid only if `problem` returns None.
@@ -55,9 +56,10 @@ class StateBuffer(RobotState):
         self.joint_position, self.joint_velocity = np.zeros(joints), np.zeros(joints)
         self.orientation, self.angular_velocity = np.zeros(4), np.zeros(3)
         self.joint_effort: Array = np.full(joints, np.nan)
-        # When the newest message was received and its problem, set at once: other threads ask at any time.
-        self._joints: tuple[float, str] = NEVER, ""
-        self._imu: tuple[float, str] = NEVER, ""
+        # When the newest message was received, its problem, and whether it repeats a stamp; set at once: other threads
+        # ask at any time.
+        self._joints: tuple[float, str, bool] = NEVER, "", False
+        self._imu: tuple[float, str, bool] = NEVER, "", False
         self.joints_stamp = self.imu_stamp = 0.0
         self.timeout = timeout
         self._names_reader = NamesReader()
@@ -84,25 +86,27 @@ class StateBuffer(RobotState):
             reader, stamp, names = self._names_reader.read(content)
             position, velocity, effort = reader.doubles(), reader.doubles(), reader.doubles()
         except MessageError as error:
-            self._joints = received, f"joint_states: {error}"
+            self._joints = received, f"joint_states: {error}", False
             return
         if names is not self._names:
             self._read_names(names)
-        wrong = self._misnamed
+        wrong, sent = self._misnamed, seconds(stamp)
+        repeated = 0.0 != sent == self.joints_stamp
         if not wrong and not len(position) == len(velocity) == len(names):
             found = f"{len(position)} positions and {len(velocity)} velocities for {len(names)} names"
             wrong = f"joint_states has {found}; publish one for each joint"
         if not wrong:
             position, velocity = position[self._order], velocity[self._order]
+            received = self._joints[0] if repeated else received
             if self._simulated_time:
-                received, wrong = seconds(stamp), _time_of_day(JOINT_STATES, stamp)
+                received, wrong = sent, _time_of_day(JOINT_STATES, stamp)
             wrong = wrong or self._unusable_joints(position, velocity)
             if wrong:
-                self._joints = received, wrong  # before its values
+                self._joints = received, wrong, repeated  # before its values
             self.joint_position[:], self.joint_velocity[:] = position, velocity
             self.joint_effort[:] = effort[self._order] if len(effort) == len(names) else np.nan
-            self.joints_stamp = seconds(stamp)
-        self._joints = received, wrong
+            self.joints_stamp = sent
+        self._joints = received, wrong, repeated
 
     def store_imu(self, content: bytes, received: float) -> None:
         """Store a serialised Imu. An invalid message changes no value and becomes a problem."""
@@ -112,28 +116,31 @@ class StateBuffer(RobotState):
             reader.text()
             numbers = reader.array(IMU_NUMBERS)
         except MessageError as error:
-            self._imu = received, f"imu/data: {error}"
+            self._imu = received, f"imu/data: {error}", False
             return
-        wrong = ""
+        wrong, sent = "", seconds(stamp)
+        repeated = 0.0 != sent == self.imu_stamp
+        received = self._imu[0] if repeated else received
         if self._simulated_time:
-            received, wrong = seconds(stamp), _time_of_day(IMU, stamp)
+            received, wrong = sent, _time_of_day(IMU, stamp)
         unusable = _unusable_imu(numbers)
         if wrong := wrong or unusable:
-            self._imu = received, wrong  # before its values
+            self._imu = received, wrong, repeated  # before its values
         self.orientation[:] = np.nan if "orientation" in unusable else numbers[0:4]
         self.angular_velocity[:] = numbers[13:16]
-        self.imu_stamp = seconds(stamp)
-        self._imu = received, wrong
+        self.imu_stamp = sent
+        self._imu = received, wrong, repeated
 
     def problem(self, now: float) -> str | None:
         """Return why this state must not be used at time `now`; None if it may. Any thread may ask."""
         if wrong := self.clock_problem():  # states are too old then as well
             return wrong
-        for topic, (received, problem) in ((JOINT_STATES.name, self._joints), (IMU.name, self._imu)):
+        for topic, (received, problem, repeated) in ((JOINT_STATES.name, self._joints), (IMU.name, self._imu)):
             if received == NEVER:
                 return f"no message on {topic} yet; start the robot's bridge or the simulator"
             if now - received > self.timeout:
-                return f"{topic} is {now - received:.2f} s old, the limit is {self.timeout:g} s; check the bridge"
+                age = f"{now - received:.2f} s old{' by its stamp, which stands still' if repeated else ''}"
+                return f"{topic} is {age}, the limit is {self.timeout:g} s; check the bridge"
             wrong = wrong or problem
         return wrong or None
 

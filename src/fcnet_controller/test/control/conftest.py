@@ -50,6 +50,7 @@ class Bench:
         self.orientation, self.angular_velocity = UPRIGHT, np.zeros(3)
         self.names = list(robot.joint_names)
         self.silent, self.blocked = False, None  # a joint that stays where it is
+        self.stamps = (0, 0)  # [s] of all joint states and IMU messages; 0: none
         self.sent = []
 
     def store(self, joints_stamp=0, imu_stamp=0):
@@ -67,7 +68,7 @@ class Bench:
         for _ in range(round(seconds / self.period)):
             self.now += self.period
             if not self.silent:
-                self.store()
+                self.store(*self.stamps)
             if command:
                 self.source.set_velocity(command["vx"], 0.0, 0.0, self.now)
             self.core.prepare(self.now)
