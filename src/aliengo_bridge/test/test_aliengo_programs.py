@@ -1,22 +1,9 @@
 """The executables of this package are those of the Aliengo."""
 
-import os
-import subprocess
-
 import pytest
+from ros_fixtures import check_program
 
 
-@pytest.mark.parametrize(
-    ("program", "arguments", "said"),
-    [
-        ("bridge", "--ros-args -p auto_start:=true -p robot_file:=/nowhere/a1.yaml", "[aliengo_bridge]"),
-        ("fake_board", "--help", "aliengo"),
-        ("doctor", "--help", "aliengo"),
-    ],
-)
-def test_every_program_is_that_of_this_robot(program, arguments, said):
-    environment = os.environ | {"ROS_DOMAIN_ID": "99", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
-    command = ["ros2", "run", "aliengo_bridge", program, *arguments.split()]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60.0)
-    assert (ended.returncode == 0) == (arguments == "--help")
-    assert said in ended.stdout + ended.stderr
+@pytest.mark.parametrize("program", ["bridge", "fake_board", "doctor"])
+def test_every_program_is_that_of_this_robot(program):
+    check_program("aliengo", program, other="a1")

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from golden import named, read_arrays
-from hypothesis import settings
 from policy_forms import model_of, with_units
 
 from fcnet_core.model_file import PolicyModel
@@ -15,8 +14,6 @@ from fcnet_core.policies.fcnet import FCNetConfig
 
 DATA = Path(__file__).parent / "data"
 SIZES = ("observation", "action", "layers", "modes", "hidden", "decoder_hidden", "window")  # as the vectors have them
-settings.register_profile("busy_machine", deadline=None, max_examples=50)
-settings.load_profile("busy_machine")
 
 
 @dataclass(frozen=True)

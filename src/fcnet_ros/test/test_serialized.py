@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 import pytest
 from geometry_msgs.msg import Quaternion, Vector3
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rclpy.serialization import deserialize_message, serialize_message
 from ros_harness import JOINTS
@@ -37,7 +37,6 @@ def header(frame=""):
     return header
 
 
-@settings(deadline=None)
 @given(frame=frames, joints=names, parts=st.tuples(numbers, numbers, numbers))
 def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(frame, joints, parts):
     fields = dict(zip(("position", "velocity", "effort"), parts, strict=True))
@@ -50,7 +49,6 @@ def test_a_joint_state_of_any_layout_is_read_as_rclpy_reads_it(frame, joints, pa
             np.testing.assert_array_equal(fields.doubles(), part)
 
 
-@settings(deadline=None)
 @given(frame=frames, joints=names, parts=st.tuples(numbers, numbers, numbers, numbers))
 def test_a_trajectory_of_any_layout_is_read_as_rclpy_reads_it(frame, joints, parts):
     positions, velocities, accelerations, effort = parts
@@ -145,7 +143,6 @@ def test_a_trajectory_beyond_the_bounds_is_refused_at_once(message):
     assert len(str(refusal.value)) < 500
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_damaged_messages_are_refused_or_read_and_raise_nothing_else(data):
     content = bytearray(serialize_message(targets_message()))

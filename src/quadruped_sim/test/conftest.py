@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from made_robots import BIPED, TAILED, small_model
 
 from fcnet_core.learning.config import example_config
@@ -14,9 +13,6 @@ from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
 from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.mlp import MLPConfig
 from fcnet_core.robot import Robot, load_robot
-
-settings.register_profile("busy_machine", deadline=None, max_examples=50)
-settings.load_profile("busy_machine")
 
 
 @pytest.fixture(params=["aliengo", "a1"])

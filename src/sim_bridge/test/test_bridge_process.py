@@ -1,6 +1,5 @@
 """The bridge as a process: what it publishes, follows and refuses."""
 
-import math
 import re
 import time
 
@@ -83,19 +82,6 @@ def test_it_follows_targets_and_damps_when_they_stop_for_longer_than_it_waits(br
     assert time.monotonic() - stopped > PATIENCE
     assert standing.upright
     assert "damping the joints" in bridge.output
-
-
-@pytest.mark.parametrize(
-    ("names", "positions", "named"),
-    [
-        (("tail_joint", *JOINTS[1:]), STAND, "'tail_joint'"),
-        (JOINTS, [math.nan, *STAND[1:]], "FR_hip_joint is not a finite number"),
-    ],
-)
-def test_a_bad_command_is_refused_by_name_and_moves_nothing(bridge, lying, names, positions, named):
-    lying.send_targets(positions, 1.0, names)
-    bridge.until_printed(named)
-    assert lying.position[2] < 0.15
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ import time
 
 import numpy as np
 import pytest
-from lifecycle_msgs.msg import Transition
-from lifecycle_msgs.srv import ChangeState
 from ros_harness import COMMAND_PERIOD, stamp_of
 from std_msgs.msg import String
 
@@ -16,8 +14,6 @@ from fcnet_ros.topics import JOINT_GAINS, JOY
 from unitree_lowlevel.codec import JOINTS, RemoteState
 from unitree_lowlevel.driver import DriverMode
 from unitree_lowlevel.fake_board.faults import BoardFaults
-
-NAME = "aliengo_bridge"
 
 
 def test_it_publishes_the_boards_states_by_name_and_in_si_units(bridge, client, robot):
@@ -67,29 +63,13 @@ def unharmed(bridge, client):
 
 
 @pytest.mark.parametrize(
-    "transition",
-    [
-        Transition(id=250),
-        Transition(id=Transition.TRANSITION_CONFIGURE),  # it is active
-        Transition(id=Transition.TRANSITION_CALLBACK_ERROR),
-        Transition(label="garbage \U0001f916" * 1000),
-        Transition(label="transition_error"),
-    ],
-)
-def test_a_transition_that_is_none_fails(unharmed, client, transition):
-    assert not client.call(f"{NAME}/change_state", ChangeState, transition=transition).success
-
-
-@pytest.mark.parametrize(
     "text",
     [
-        b'{"kp": ["FR_hip_joint"], "kd": ["FR_hip_joint"]}',
-        b"[" * 100_000,
         b"x" * 20_000_000,
         json.dumps({"kp": dict.fromkeys(JOINTS, 1e4), "kd": dict.fromkeys(JOINTS, 2.0)}).encode(),
         json.dumps({"kp": dict.fromkeys(JOINTS[:11], 40.0), "kd": dict.fromkeys(JOINTS, 2.0)}).encode(),
     ],
-    ids=["lists", "nested", "20 MB", "beyond bounds", "a joint is missing"],
+    ids=["20 MB", "beyond bounds", "a joint is missing"],
 )
 def test_joint_gains_that_are_none_or_beyond_bounds_are_refused_and_keep_the_robot_from_following(
     unharmed, client, board, robot, text

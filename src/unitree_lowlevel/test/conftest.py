@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import settings
 from low_level_samples import STOP_PRESSED, healthy_state
 
 from fcnet_core.robot import Robot, load_robot
 from unitree_lowlevel.codec import LowCommand
 from unitree_lowlevel.driver import DriverMode, MotorDriver
 from unitree_lowlevel.transport import Reception, TransportCounters
-
-settings.register_profile("busy_machine", deadline=None, max_examples=50)
-settings.load_profile("busy_machine")
 
 PERIOD = 0.002
 NOISE = {"position": 1e-9, "orientation": 1e-3, "angular_velocity": 1e-3, "linear_acceleration": 1e-3}

@@ -15,13 +15,6 @@ def commands_seen(bench):
     return np.array([observation[54:70] for observation in bench.policy.observations])
 
 
-def test_the_policy_sees_the_command_and_the_last_target(bench):
-    bench.walk().run(1.5, vx=0.5)
-    assert commands_seen(bench)[-1][0] == pytest.approx(0.5)
-    assert commands_seen(bench)[-1][10] == 1.0
-    np.testing.assert_allclose(bench.policy.observations[-1][42:54], bench.sent[-2], atol=1e-6)
-
-
 def test_a_driver_is_told_how_commands_are_limited(make_bench, model):
     ranges = {field: [[-0.02, 0.02], [0.0, 0.0]] for field in SETPOINT_FIELDS[1:]}
     envelope = convert({"vx": [0.0, 0.4], "ranges": ranges}, Envelope)

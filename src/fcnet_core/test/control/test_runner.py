@@ -162,7 +162,7 @@ def motions(draw):
     return robot, start, draw(st.lists(anything, max_size=8))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(motions())
 def test_whatever_is_wanted_the_target_is_finite_within_limits_and_slew(motion):
     robot, start, wanted = motion

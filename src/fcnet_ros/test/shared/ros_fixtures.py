@@ -1,5 +1,7 @@
 """Fixtures of tests with ROS nodes; a conftest.py imports those that its tests use."""
 
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -65,3 +67,13 @@ def make_node(domain: int) -> Iterator[Callable[..., Any]]:
     for node in made:
         node.destroy_node()
         rclpy.shutdown(context=node.context)
+
+
+def check_program(robot: str, program: str, other: str) -> None:
+    """Check an executable of a robot's package: its help, or what the bridge refuses, names this robot."""
+    is_bridge, environment = program == "bridge", {"ROS_DOMAIN_ID": "99", "ROS_AUTOMATIC_DISCOVERY_RANGE": "LOCALHOST"}
+    refused = f"--ros-args -p auto_start:=true -p robot_file:=/nowhere/{other}.yaml"
+    command = ["ros2", "run", f"{robot}_bridge", program, *(refused if is_bridge else "--help").split()]
+    ended = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, timeout=60.0)
+    assert (ended.returncode != 0) == is_bridge
+    assert (f"[{robot}_bridge]" if is_bridge else robot) in ended.stdout + ended.stderr
