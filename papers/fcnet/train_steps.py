@@ -15,6 +15,7 @@ from fcnet_core.bench import Call, Pace, ResultTable, Timing, interleave
 from fcnet_core.learning.config import example_config
 from fcnet_core.policies.fcnet import FCNetConfig
 from fcnet_core.policies.fcnet.network import FourierControllerNetwork
+from fcnet_core.policies.network import PolicyNetwork
 from fcnet_core.policies.retnet import RetNetConfig
 from fcnet_core.policies.retnet.network import RetNet
 from fcnet_core.policies.transformer import TransformerConfig
@@ -52,7 +53,8 @@ def training(network: nn.Module, window: int, half: bool) -> Call:
 
     def step(_index: int) -> None:
         with torch.autocast("cpu", torch.bfloat16, enabled=half):
-            loss = (network(seen)[0] - labels).square().mean()
+            output = network.actions(seen) if isinstance(network, PolicyNetwork) else network(seen)[0]
+            loss = (output - labels).square().mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()

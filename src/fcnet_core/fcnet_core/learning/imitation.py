@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 import torch
 from msgspec import structs
-from torch import nn
 
 from fcnet_core.arrays import Array, ArraySpec, Floats, Single
 from fcnet_core.control.envelope import Envelope
@@ -24,6 +23,7 @@ from fcnet_core.observation import JointTargets, PolicyInterface, vector_interfa
 from fcnet_core.observation.terms import Command
 from fcnet_core.policies import PolicyConfig, policy_type
 from fcnet_core.policies.export import exported_step
+from fcnet_core.policies.network import PolicyNetwork
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
 
@@ -53,7 +53,7 @@ class Imitation:
         statistics = processes.from_first(lambda: data.statistics)
         torch.manual_seed(config.seed)
         kind = policy_type(config.policy_type)
-        network: nn.Module = kind.part(kind.network)(config.policy_config)
+        network: PolicyNetwork = kind.part(kind.network)(config.policy_config)
         if init is None:
             scales = observation_scales(statistics, spec, arrays) | self._action_scales(statistics["action"].mean)
             normalisation = Normalisation(scales, config.observation_clip)

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from fcnet_core.errors import FcnetError
+from fcnet_core.policies.network import PolicyNetwork
 
 T = TypeVar("T")
 
@@ -68,9 +69,12 @@ class Processes:
         check_gpu(self.local_rank)
         return torch.device("cuda", self.local_rank)
 
-    def parallel(self, network: nn.Module) -> nn.Module:
-        """Return the network with gradients averaged over all processes, and the weights of rank 0."""
-        return DistributedDataParallel(network, gradient_as_bucket_view=True) if self.count > 1 else network
+    def parallel(self, network: PolicyNetwork) -> Callable[[Any], Tensor]:
+        """Return the network's `actions`, with gradients averaged over all processes, and the weights of rank 0."""
+        if self.count == 1:
+            return network.actions
+        averaged = DistributedDataParallel(network, gradient_as_bucket_view=True)
+        return lambda observation: averaged(observation)[0]
 
 
 def check_gpu(number: int) -> None:

@@ -31,6 +31,7 @@ from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import Batch, CropSampler
 from fcnet_core.observation import PolicyInterface, SensorErrors, SensorModel
 from fcnet_core.observation.sensors import Sensor, Sensors, sensors_of
+from fcnet_core.policies.network import PolicyNetwork
 from fcnet_core.policies.normalisation import Normalisation
 
 HELD_OUT_CROPS = 256
@@ -86,7 +87,7 @@ class Trainer:
 
     def __init__(
         self,
-        network: nn.Module,
+        network: PolicyNetwork,
         config: TrainConfig,
         crops: CropSampler,
         normalisation: Normalisation,
@@ -198,25 +199,24 @@ class Trainer:
 
     def _too_large(self, tensors: Tensors) -> FcnetError:
         """Return the error for crops that the memory does not hold. It names how many fit, found by halving them."""
-        self._parallel = self.network  # the other processes take no part in this
+        self._parallel = self.network.actions  # the other processes take no part in this
         crops, loss = len(tensors[2]), None
         while loss is None and crops > 1:
             crops //= 2
             self._optimiser.zero_grad()
             torch.cuda.empty_cache()
-            inputs, *others = tensors
-            part = {name: tensor[:crops] for name, tensor in inputs.items()}, *(tensor[:crops] for tensor in others)
+            inputs, target, valid = tensors
+            part = {name: tensor[:crops] for name, tensor in inputs.items()}, target[:crops], valid[:crops]
             loss = self._gradients(self._error_of_batch, part, 1.0)
-        small = (
-            f"the memory of the GPU is too small for a batch of {self.config.batch} crops of {self.config.crop} steps"
-        )
+        size = f"{self.config.batch} crops of {self.config.crop} steps"
+        small = f"the memory of the GPU is too small for a batch of {size}"
         if loss is None:
             return FcnetError(f"{small}, and for one of them; use a smaller crop or network")
         return FcnetError(f"{small}; set batch: {crops * self._processes.count}, which fits")
 
     def _error_of_batch(self, observation: Any, target: Tensor, valid: Tensor) -> Tensor:
         with self._autocast():
-            output, _ = self._parallel(observation)
+            output = self._parallel(observation)
         return summed_error(output, target, valid, self.config.loss)
 
     def learning_rate(self, step: int) -> float:
@@ -236,7 +236,7 @@ class Trainer:
             for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed, share):
                 observation, target, valid = self._placed(self._tensors(batch))
                 with self._autocast():
-                    output, _ = self.network(observation)
+                    output = self.network.actions(observation)
                 square = ((output - target) * scale).square().mean(-1)
                 error += (square * valid).sum().item()
                 count += valid.sum().item()

@@ -32,6 +32,10 @@ class PolicyNetwork(nn.Module):
         """
         raise NotImplementedError
 
+    def actions(self, observation: Tensor) -> Tensor:
+        """Return the actions of `forward` after a reset; a network whose memory costs time leaves it out here."""
+        return self(observation)[0]
+
     def step(self, observation: Tensor, state: State) -> tuple[Tensor, State]:
         """Return normalised actions (B, action), and what replaces or follows each entry of the memory, for normalised
         observations (B, observation).

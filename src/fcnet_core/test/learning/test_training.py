@@ -134,14 +134,15 @@ def test_a_precision_or_a_device_that_the_machine_lacks_is_refused(tiny_config, 
 )
 def test_a_batch_that_the_memory_does_not_hold_is_refused_with_one_that_fits(tiny_config, monkeypatch, held, sentence):
     trainer = Imitation(with_settings(tiny_config, batch=8, crop=24)).trainer
-    forward = trainer.network.forward
+    first = trainer.network.fc0
+    forward = first.forward
 
-    def limited(observation: torch.Tensor) -> object:
+    def limited(observation: torch.Tensor) -> torch.Tensor:
         if len(observation) > held:
             raise torch.OutOfMemoryError
         return forward(observation)
 
-    monkeypatch.setattr(trainer.network, "forward", limited)
+    monkeypatch.setattr(first, "forward", limited)
     with pytest.raises(FcnetError, match=sentence):
         trainer.optimise()
 

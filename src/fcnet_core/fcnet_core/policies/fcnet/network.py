@@ -44,14 +44,22 @@ class FourierControllerNetwork(PolicyNetwork):
         return {"inputs": self.zeros(config.window, batch, config.layers * config.hidden), **spectrum}
 
     def forward(self, observation: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        output, inputs = self._passed(observation, state)
+        kept = torch.cat([ring_of(rows, self.config.window) for rows in inputs], dim=-1)
+        real, imaginary = self._spectrum(kept)
+        return output, {"inputs": kept, "real": real, "imaginary": imaginary}
+
+    def actions(self, observation: Tensor) -> Tensor:
+        return self._passed(observation, None)[0]
+
+    def _passed(self, observation: Tensor, state: State | None) -> tuple[Tensor, list[Tensor]]:
+        """Return the actions of sequences, and of each layer the inputs of its CSC."""
         x, inputs, layers = self.fc0(observation), [], self.config.layers  # (B, T, hidden)
         past = [None] * layers if state is None else state["inputs"].chunk(layers, -1)
         for layer, before in zip(self.fourier_layers, past, strict=True):
             x, filtered = layer(x, before)
             inputs.append(filtered)
-        kept = torch.cat([ring_of(rows, self.config.window) for rows in inputs], dim=-1)
-        real, imaginary = self._spectrum(kept)
-        return self.fc2(gelu(self.fc1(x))), {"inputs": kept, "real": real, "imaginary": imaginary}
+        return self.fc2(gelu(self.fc1(x))), inputs
 
     def step(self, observation: Tensor, state: State) -> tuple[Tensor, State]:
         x, rows, spectra = self.fc0(observation), [], []  # (B, hidden)
