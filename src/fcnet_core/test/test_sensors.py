@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from fcnet_core.arrays import ArraySpec
 from fcnet_core.errors import FcnetError
 from fcnet_core.observation import PARTS, SensorErrors
-from fcnet_core.observation.sensors import sensors_of
+from fcnet_core.observation.sensors import BatchGenerator, sensors_of
 
 SPEC = ArraySpec((70,), parts=PARTS)
 PLACES = SPEC.slices()
@@ -96,6 +96,26 @@ def test_the_white_model_is_white_noise_alone(scale):
         sensor = sensors_of("white").get(part)
         np.testing.assert_allclose(seen.std(axis=0)[place], scale * sensor.white if sensor else 0.0, rtol=0.05)
     assert abs(np.corrcoef(seen[1:, 0], seen[:-1, 0])[0, 1]) < 0.05 and seen.dtype == np.float32
+
+
+@pytest.mark.parametrize("model", ["board", "white"])
+def test_robots_with_scales_of_their_own_have_the_errors_of_one_robot_with_that_scale(model):
+    count, share = 150, slice(70, 140)  # over two groups of the generator
+    scale = np.broadcast_to(np.linspace(0.5, 2.0, count)[:, None], (count, 70))
+    true = np.random.default_rng(5).uniform(-1, 1, (200, count, 70)).astype(np.float32)
+
+    def found(robots):
+        rng, seen = BatchGenerator([3, 4], count, robots), true[:, robots]
+        return SensorErrors(sensors_of(model), SPEC, rng, len(seen[0]), scale[robots]).measure(seen, 0.5) - seen
+
+    whole, alone = found(slice(0, count)), errors(model, count).measure(true, 0.5) - true
+    np.testing.assert_array_equal(whole[:, share], found(share))  # whatever the share
+    for part in PLACES.keys() & sensors_of(model):
+        one, other = whole[..., PLACES[part]] / scale[..., PLACES[part]], alone[..., PLACES[part]]
+        np.testing.assert_allclose(one.std(), other.std(), rtol=0.1)
+        np.testing.assert_allclose(np.diff(one, axis=0).std(), np.diff(other, axis=0).std(), rtol=0.1)
+    gravity = np.corrcoef(whole[..., 0].T)  # of robots: each has its own errors
+    assert np.abs(gravity - np.eye(count)).mean() < 0.3
 
 
 @pytest.mark.parametrize("model", ["board", "white"])

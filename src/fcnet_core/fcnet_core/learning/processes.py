@@ -30,10 +30,9 @@ class Processes:
     count: int = 1
     local_rank: int = 0
 
-    @property
-    def share(self) -> slice:
-        """The crops of a batch that this process computes."""
-        return slice(self.rank, None, self.count)
+    def share(self, crops: int) -> slice:
+        """Return which crops of a batch this process computes."""
+        return slice(self.rank * crops // self.count, (self.rank + 1) * crops // self.count)
 
     def sum(self, *values: float) -> list[float]:
         """Return the sums of the values over all processes."""

@@ -30,14 +30,14 @@ from fcnet_core.learning.config import TrainConfig
 from fcnet_core.learning.processes import Processes
 from fcnet_core.learning.sampler import Batch, CropSampler
 from fcnet_core.observation import PolicyInterface, SensorErrors, SensorModel
-from fcnet_core.observation.sensors import Sensor, Sensors, sensors_of
+from fcnet_core.observation.sensors import BatchGenerator, Sensor, Sensors, sensors_of
 from fcnet_core.policies.network import PolicyNetwork
 from fcnet_core.policies.normalisation import Normalisation
 
 HELD_OUT_CROPS = 256
 HELD_OUT_BATCH = 32
 AHEAD = 2  # batches that are read while the network computes
-CROPS, NOISE = 2, 3  # streams of random numbers; 0 and 1 are the sampler's
+CROPS, NOISE, SCALE = 2, 3, 4  # streams of random numbers; 0 and 1 are the sampler's
 Tensors = tuple[dict[str, Tensor], Tensor, Tensor]
 
 
@@ -110,8 +110,11 @@ class Trainer:
         self._processes = processes
         self._losses: list[Tensor] = []  # since the last report
         self._seen = config.policy_config.observation_spec
-        self._measured, self._at = {name: arrays[name] for name in self._seen if arrays[name].parts}, interface
-        self._sensors = self._sensors_of(config.observation_noise)
+        measured = {name: arrays[name] for name in self._seen if arrays[name].parts}
+        self._sensors = sensors_in(measured, config.observation_noise)
+        of_terms = {name: interface.scales(name) for name in measured.keys() & interface.inputs}
+        self._measured = {name: (spec, of_terms.get(name, 1.0)) for name, spec in measured.items() if self._sensors}
+        self._period = 1.0 / interface.rate
         if len(set(processes.gather(self._run()))) > 1:
             raise FcnetError("the processes of this training have other settings or data; give each the same files")
         self._parallel = processes.parallel(self.network)
@@ -230,7 +233,7 @@ class Trainer:
     def validate(self) -> float | None:
         """Return the root mean square error [rad] on held-out crops without noise; None if nothing is held out."""
         scale = torch.from_numpy(self.normalisation.scales["action_scale"]).to(self._device)
-        error, count, share = 0.0, 0.0, self._processes.share
+        error, count, share = 0.0, 0.0, self._processes.share(HELD_OUT_CROPS)
         self.network.eval()
         with torch.no_grad():
             for batch in self.crops.held_out(HELD_OUT_CROPS, HELD_OUT_BATCH, self.config.seed, share):
@@ -287,24 +290,16 @@ class Trainer:
 
     def _drawn(self, step: int) -> Tensors:
         """Return the crops of an optimiser step, with sensor noise."""
-        seed, size, share = self.config.seed, self.config.batch, self._processes.share
+        seed, size = self.config.seed, self.config.batch
+        share = self._processes.share(size)
         batch = self.crops.draw(np.random.default_rng([seed, CROPS, step]), size, share)
-        for row, crop in enumerate(range(size)[share]) if self._sensors else ():
-            rng = np.random.default_rng([seed, NOISE, step, crop])
-            for name, spec in self._measured.items():
-                scale, array = self._at.scales(name) if name in self._at.inputs else 1.0, batch.arrays[name][row]
-                errors = SensorErrors(self._sensors, spec, rng, None, rng.random() * scale)
-                array[:] = errors.measure(array, 1.0 / self._at.rate)
+        scales, rng = np.random.default_rng([seed, SCALE, step]), BatchGenerator([seed, NOISE, step], size, share)
+        for name, (spec, scale) in self._measured.items():
+            of_crops = 1.0 - scales.random((size, 1))[share]  # none is zero
+            errors = SensorErrors(self._sensors, spec, rng, len(of_crops), of_crops * scale)
+            seen = errors.measure(batch.arrays[name].swapaxes(0, 1), self._period)
+            batch.arrays[name] = seen.swapaxes(0, 1)
         return self._tensors(batch)
-
-    def _sensors_of(self, noise: SensorModel | dict[str, float]) -> Sensors:
-        """Return the sensors whose errors are added. Raises FcnetError for a part that the data do not have."""
-        if isinstance(noise, str):
-            return sensors_of(noise)
-        parts = {part_name(part) for spec in self._measured.values() for part in spec.parts}
-        if unknown := [part for part in noise if part not in parts]:
-            raise FcnetError(f"observation_noise names {unknown[0]}, which the data lack; they have {sorted(parts)}")
-        return {part: Sensor(white=deviation) for part, deviation in noise.items()}
 
     def _tensors(self, batch: Batch) -> Tensors:
         """Return the network's inputs by name, the target outputs, and the valid steps."""
@@ -336,6 +331,16 @@ class Trainer:
         recorded = {"training": self.crops.training_steps, "held out": self.crops.held_out_steps}
         facts = {"normalisation": normalisation, "recorded steps": recorded}
         return json.dumps(settings | facts | {"number of processes": self._processes.count})
+
+
+def sensors_in(measured: Spec, noise: SensorModel | dict[str, float]) -> Sensors:
+    """Return the sensors whose errors are added. Raises FcnetError for a part that the `measured` arrays lack."""
+    if isinstance(noise, str):
+        return sensors_of(noise)
+    parts = {part_name(part) for spec in measured.values() for part in spec.parts}
+    if unknown := [part for part in noise if part not in parts]:
+        raise FcnetError(f"observation_noise names {unknown[0]}, which the data lack; they have {sorted(parts)}")
+    return {part: Sensor(white=deviation) for part, deviation in noise.items()}
 
 
 def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Tensor:

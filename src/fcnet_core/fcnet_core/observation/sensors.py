@@ -1,7 +1,8 @@
 """Random errors of a robot's sensors, by the figures in config/sensors.yaml."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cache
 from typing import Literal
 
@@ -9,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.random import Generator
 
-from fcnet_core.arrays import Array, ArraySpec, Floats, Mask, Single, part_name
+from fcnet_core.arrays import Array, ArraySpec, Floats, Mask, Rows, Single, part_name
 from fcnet_core.files import CONFIG, NotNegative, Positive, read_settings
 
 SensorModel = Literal["board", "white"]
@@ -36,15 +37,50 @@ def sensors_of(model: SensorModel) -> Sensors:
     return read_settings(CONFIG / "sensors.yaml", dict[SensorModel, dict[str, Sensor]], "sensor file")[model]
 
 
+class BatchGenerator:
+    """Normal numbers for the robots `share` of a batch of `size`; a robot's depend on its place in the batch alone.
+
+    Each group of GROUP robots has a generator, which follows from `seed`.
+    """
+
+    GROUP = 64
+
+    def __init__(self, seed: Sequence[int], size: int, share: slice) -> None:
+        first = share.start // self.GROUP * self.GROUP
+        starts = range(first, share.stop, self.GROUP)
+        self._counts = [min(self.GROUP, size - start) for start in starts]
+        self._rngs = [np.random.default_rng([*seed, start]) for start in starts]
+        self._kept = slice(share.start - first, share.stop - first)
+
+    def spawn(self, count: int) -> list["BatchGenerator"]:
+        """Return `count` independent ones, as Generator does."""
+        made = [copy(self) for _ in range(count)]
+        for child, rngs in zip(made, zip(*(rng.spawn(count) for rng in self._rngs), strict=True), strict=True):
+            child._rngs = list(rngs)
+        return made
+
+    def standard_normal(self, shape: Sequence[int], dtype: type[np.floating] = np.float64) -> Floats:
+        """Return numbers (..., robots, n), as Generator does."""
+        *steps, _, size = shape
+        groups = zip(self._rngs, self._counts, strict=True)
+        drawn = np.concatenate([rng.standard_normal((count, *steps, size), dtype) for rng, count in groups])
+        return np.moveaxis(drawn[self._kept], 0, -2)
+
+
 class SensorErrors:
     """Errors of sensors in observations (n,) with named parts, of a batch of B robots or (None) of one.
 
-    scale: factor of the errors of each entry, 0 for none. Equal generators give equal errors. Attitude drifts about the
-    two level axes: the third entry of `projected_gravity` has only white noise.
+    scale: factor of the errors, 0 for none; of each entry (n,), or of each robot's (B, n). Equal generators give equal
+    errors. Attitude drifts about the two level axes: the third entry of `projected_gravity` has only white noise.
     """
 
     def __init__(
-        self, sensors: Sensors, spec: ArraySpec, rng: Generator, batch: int | None = None, scale: Single | float = 1.0
+        self,
+        sensors: Sensors,
+        spec: ArraySpec,
+        rng: Generator | BatchGenerator,
+        batch: int | None = None,
+        scale: Floats | float = 1.0,
     ) -> None:
         figures, reading, firsts = np.zeros((5, *spec.shape)), np.arange(spec.shape[0]), dict[str, int]()
         for part, place in spec.slices().items():
@@ -55,40 +91,67 @@ class SensorErrors:
                 figures[1, place][2:] = 0.0
             first = firsts.setdefault(name, place.start)  # earlier frames of a history drift as this one
             reading[place] += first - place.start
-        figures[:4] *= np.abs(scale)
+        scale = np.abs(np.broadcast_to(scale, np.broadcast_shapes(np.shape(scale), spec.shape)))
+        figures[:4] *= np.atleast_2d(scale).any(axis=0)
         self._off = not figures[:4].any()
-        white = not figures[1:4].any()  # white noise alone is drawn for all entries, as in earlier releases
-        self._at = slice(None) if white else np.flatnonzero(figures[:4].any(axis=0))
-        self._white, drift, bound, step, time_constant = figures[:, self._at].astype(np.float32)
-        self._drifts, self._rounded = np.flatnonzero(drift), np.flatnonzero(step)
-        _, one, self._of = np.unique(reading[self._at][self._drifts], return_index=True, return_inverse=True)
-        once = self._drifts[one]
-        self._drift, self._bound, self._time_constant = (row[once] for row in (drift, bound, time_constant))
-        self._step, self._rng, self._slow_rng = step[self._rounded], rng, rng.spawn(1)[0]
+        noisy = np.flatnonzero(figures[0])
+        if scale.ndim == 1:  # draws of earlier releases: for all entries with an error, or all if that is white noise
+            noisy = np.flatnonzero(figures[:4].any(axis=0)) if figures[1:4].any() else np.arange(len(reading))
+        drifts, rounded = np.flatnonzero(figures[1]), np.flatnonzero(figures[3])
+        _, one, self._of = np.unique(reading[drifts], return_index=True, return_inverse=True)
+        once = drifts[one]
+
+        def scaled(index: int, entries: Rows) -> Single:
+            return (figures[index, entries] * scale[..., entries]).astype(np.float32)
+
+        self._white, self._drift, self._step = scaled(0, noisy), scaled(1, once), scaled(3, rounded)
+        self._noisy, self._drifts, self._rounded = _runs(noisy), _runs(drifts), _runs(rounded)
+        self._rng, self._slow_rng = rng, rng.spawn(1)[0]
         self._slow: Array = np.zeros((len(once),) if batch is None else (batch, len(once)))
+        self._bound = np.zeros_like(self._slow) + scaled(2, once)
+        self._time_constant = np.broadcast_to(figures[4, once], self._slow.shape).astype(np.float32)
         self.reset()
 
     def reset(self, mask: Mask | None = None) -> None:
         """Draw the slow errors of the robots in `mask`, or of all, from their distribution."""
-        fresh = self._limited(self._drift * self._slow_rng.standard_normal(self._slow.shape))
+        fresh = (self._drift * self._slow_rng.standard_normal(self._slow.shape)).clip(-self._bound, self._bound)
         self._slow = fresh if mask is None else np.where(mask[:, None], fresh, self._slow)
 
     def measure(self, true: Floats, period: float) -> Floats:
         """Return the measured observations of T true ones (T, B, n) or (T, n) in a row, `period` [s] apart."""
         if self._off:
             return true
-        seen = true[..., self._at]
-        seen = seen + self._white * self._rng.standard_normal(seen.shape, dtype=np.float32)
-        keep = np.exp(-period / self._time_constant)
-        slow = self._slow_rng.standard_normal((len(seen), *self._slow.shape))
-        slow *= self._drift * np.sqrt(1 - keep**2)
-        for row in slow:
-            self._slow = row[:] = self._limited(keep * self._slow + row)
-        seen[..., self._drifts] += slow[..., self._of]
-        seen[..., self._rounded] = self._step * np.rint(seen[..., self._rounded] / self._step)
-        measured = true.copy()
-        measured[..., self._at] = seen
+        measured = true.copy(order="K")
+        noise = self._rng.standard_normal((*true.shape[:-1], self._white.shape[-1]), dtype=np.float32)
+        noise *= self._white
+        for entries, places in self._noisy:
+            measured[..., entries] += noise[..., places]
+        if self._drifts:
+            slow = self._slow_errors(len(true), period)[..., self._of]
+            for entries, places in self._drifts:
+                measured[..., entries] += slow[..., places]
+        for entries, places in self._rounded:
+            reading, step = measured[..., entries], self._step[..., places]
+            reading /= step
+            np.rint(reading, out=reading)
+            reading *= step
         return measured
 
-    def _limited(self, slow: Array) -> Array:
-        return np.minimum(np.maximum(slow, -self._bound), self._bound)
+    def _slow_errors(self, steps: int, period: float) -> Array:
+        """Return the slow errors of the next steps (steps, B, n) or (steps, n)."""
+        keep = np.exp(-period / self._time_constant)
+        drawn = self._slow_rng.standard_normal((steps, *self._slow.shape)) * (self._drift * np.sqrt(1 - keep**2))
+        slow, last, bound = drawn.reshape(steps, -1), self._slow.ravel(), self._bound.ravel()  # vectors are faster
+        keep, low = keep.astype(np.float64).ravel(), -bound
+        for row in slow:
+            row += keep * last
+            last = np.minimum(np.maximum(row, low, out=row), bound, out=row)
+        self._slow = last.reshape(self._slow.shape)
+        return slow.reshape(drawn.shape)
+
+
+def _runs(entries: Rows) -> list[tuple[slice, slice]]:
+    """Return slices of consecutive entries: their places in an observation, and in `entries`. Indices are slower."""
+    starts = np.flatnonzero(np.diff(entries, prepend=-2) != 1).tolist()
+    pairs = zip(starts, [*starts[1:], len(entries)], strict=False)
+    return [(slice(entries[start], entries[end - 1] + 1), slice(start, end)) for start, end in pairs]
