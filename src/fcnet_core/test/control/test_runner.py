@@ -8,11 +8,12 @@ from made_robots import every_robot
 from msgspec import structs
 
 from fcnet_core.control.runner import JointLimiter, PolicyRunner, recorded_targets
-from fcnet_core.errors import FcnetError
+from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.files import converted
 from fcnet_core.model_file import load_model
 from fcnet_core.observation import LAYOUT, Known, PolicyInterface, RobotState, velocity_interface
 from fcnet_core.observation.terms import LinearVelocity
+from fcnet_core.policy import load_policy
 from fcnet_core.robot import load_robot
 
 PERIOD, ROBOT = 0.02, load_robot("aliengo")
@@ -76,6 +77,19 @@ def test_an_action_that_is_not_finite_is_never_sent():
         runner.targets(standing())
     np.testing.assert_array_equal(runner.limiter.last, before)
     assert runner.steps == 0
+
+
+def test_after_a_bad_observation_neither_the_clock_nor_the_memory_has_changed():
+    model, bad = load_model("aliengo"), standing()
+    bad.joint_velocity = np.full(12, np.nan)
+    runner, untouched = (runner_of(policy=load_policy(model)) for _ in range(2))
+    for _ in range(25):
+        for _ in range(3):
+            runner.take_command(SETPOINTS[0])
+            with pytest.raises(NonFiniteObservation):
+                runner.targets(bad)
+        untouched.take_command(SETPOINTS[0])
+        np.testing.assert_array_equal(runner.targets(standing()), untouched.targets(standing()))
 
 
 @pytest.mark.parametrize("rate", [40.0, 75.0, 25.0, 1e-9])

@@ -13,17 +13,15 @@ from msgspec import structs, to_builtins
 from policy_forms import check_refused, forms_of, parallel, stepped, untrained, with_units
 
 from fcnet_core.arrays import ArraySpec
-from fcnet_core.control.runner import JointLimiter, PolicyRunner
 from fcnet_core.errors import FcnetError, NonFiniteObservation
 from fcnet_core.files import converted
 from fcnet_core.learning.config import EXAMPLE, example_config
 from fcnet_core.model_file import PolicyModel, load_model, save_model
-from fcnet_core.observation import Input, RobotState, vector_interface
+from fcnet_core.observation import Input, vector_interface
 from fcnet_core.observation.terms import LastAction
 from fcnet_core.policies import policy_type, policy_type_names
 from fcnet_core.policies.network import advanced, load_network
 from fcnet_core.policy import load_policy
-from fcnet_core.robot import load_robot
 
 BATCH = 4
 EXACT = 1e-9  # between forms of the network in float64
@@ -187,33 +185,6 @@ def test_a_bad_observation_is_refused_and_leaves_no_trace(name, runtime, window_
             with pytest.raises(NonFiniteObservation, match=named):
                 policy.step(poisoned)
         np.testing.assert_array_equal(policy.step(rows), untouched.step(rows))
-
-
-def standing(velocity: float = 0.0) -> RobotState:
-    """The state of a robot in its stand pose, all of whose joints have this velocity [rad/s]."""
-    stand = load_robot("aliengo").stand_pose
-    return RobotState(stand, np.full_like(stand, velocity), np.array([0.0, 0.0, 0.0, 1.0]), np.zeros(3))
-
-
-@pytest.mark.parametrize(("name", "control_rate", "cycles_before"), [("fcnet", 500.0, 30), ("mlp", 50.0, 0)])
-def test_no_targets_are_given_from_a_bad_observation_until_a_step_succeeds(name, control_rate, cycles_before) -> None:
-    model = model_of(name)
-    limiters = [JointLimiter(load_robot("aliengo"), 1.0 / control_rate) for _ in range(2)]
-    runners = [PolicyRunner(load_policy(model), model.card.interface, limiter) for limiter in limiters]
-    walking = np.array([0.5, *np.zeros(8)])
-    for _ in range(cycles_before):
-        for runner in runners:
-            runner.take_command(walking)
-            runner.targets(standing())
-    runner, untouched = runners
-    for _ in range(25):
-        runner.take_command(walking)
-        with pytest.raises(NonFiniteObservation):
-            runner.targets(standing(np.nan))
-    for _ in range(25):  # the gait clock has not gone on, the memory has not changed
-        for one in runners:
-            one.take_command(walking)
-        np.testing.assert_array_equal(runner.targets(standing()), untouched.targets(standing()))
 
 
 @every_runtime
