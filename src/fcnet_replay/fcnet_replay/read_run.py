@@ -11,11 +11,12 @@ from operator import itemgetter
 import numpy as np
 
 from fcnet_core import counted, names
-from fcnet_core.arrays import Array
+from fcnet_core.arrays import Array, Mask
 from fcnet_core.control.command import CommandArbiter
 from fcnet_core.errors import ReplayError
 from fcnet_core.names import Mode
 from fcnet_core.remote import Source, load_remote_map
+from fcnet_core.rotation import projected_gravity
 from fcnet_replay import run as records
 from fcnet_replay.bags.bag import Bag
 from fcnet_replay.bags.contents import MessageBatch, Problem
@@ -31,6 +32,12 @@ MOST_MESSAGES = 2_000_000  # of one topic: more than an hour at 500 Hz
 MOST_REASONS = 20  # for which messages of one topic are left out
 AFTER = 1e-6  # [s] after its timeout a command is stale
 MANY = 12  # topics in an error
+MIXED = 0.05  # share of messages that another program's are at least
+FASTEST = 100.0  # [rad/s] more than any joint or trunk reaches
+SHORTEST = 1e-3  # [s] between two messages
+SPAN, DENSE = 0.2, 4  # [s] in which a trunk turns by more than its attitude's noise; messages at least
+TURNED = 0.2  # [rad] in SPAN, above which a gyroscope is compared with the attitude
+TOO_FAST = 5.0  # times the rate of the attitude
 MOVED = 0.1  # [m, rad, m/s, rad/s] by which a quantity must change for one that stays the same not to be measured
 MEASURED = (
     (names.JOINT_STATES.name, "velocity", "position"),
@@ -78,7 +85,7 @@ def read_run(
         if not found[record]:
             raise ReplayError(_lacks(bag, readers[record], problems))
     found, reception = align_times(found, problems)
-    problems += _unknown(found, readers)
+    problems += [*_unknown(found, readers), *_mixed(found)]
     joints, sent = readers[names.JOINT_STATES.name].joints, found[names.JOINT_TRAJECTORY.name]
     modes, steps = records.NO_MODES, records.NO_STEPS
     targets = records.TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints))))
@@ -109,11 +116,48 @@ def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Prob
         reason += ", or its covariance says that it is not measured"
         if not np.ptp(values, axis=0).any() and (np.ptp(moving, axis=0) > MOVED).any():
             values[:], reason = np.nan, f"it never changes, though the {other} does"
+        elif record == names.IMU.name and quantity == "orientation" and (level := _level_among_others(values)).any():
+            values[level], reason = np.nan, "it is exactly level among others that are not, as of two programs"
+        elif record == names.IMU.name and quantity == "angular_velocity" and _is_too_fast(**found[record]):
+            values[:], reason = np.nan, f"it is over {TOO_FAST:g} times the rate of the orientation, as in degrees/s"
         if count := int((~np.isfinite(values).all(axis=1)).sum()) if found[record] else 0:
             what = f"{count} of {counted(len(values), 'message')} of {readers[record].name}"
             yield Problem("unknown", f"{what} have no {quantity.replace('_', ' ')}: {reason.replace('_', ' ')}")
     effort = found[names.JOINT_STATES.name]["effort"]
     effort[:, ~effort.any(axis=0)] = np.nan
+
+
+def _level_among_others(orientation: Array) -> Mask:
+    """Return which orientations (N, 4) are exactly level, if they alternate with others."""
+    level: Mask = (orientation == (0.0, 0.0, 0.0, 1.0)).all(axis=1)
+    return level & bool(np.count_nonzero(np.diff(level)) > MIXED * len(level))
+
+
+def _is_too_fast(stamp: Array, orientation: Array, angular_velocity: Array, **_others: Array) -> bool:
+    """Return whether gravity turns much faster by the angular velocity (N, 3) than by the orientation (N, 4), of which
+    the yaw need not be known. Spans of time are compared, because an attitude's noise is fast.
+    """
+    gravity, rows = projected_gravity(orientation), np.flatnonzero(np.diff(np.floor(stamp / SPAN), prepend=-np.inf))
+    rate = np.nan_to_num(np.cross(gravity, angular_velocity))[:-1]
+    by_rate = np.vstack([np.zeros(3), np.cumsum(rate * np.diff(stamp)[:, None], axis=0)])
+    turns = np.stack([np.linalg.norm(np.diff(turned[rows], axis=0), axis=1) for turned in (by_rate, gravity)])
+    dense = (np.diff(rows) >= DENSE) & (np.diff(stamp[rows]) < 2.0 * SPAN) & np.isfinite(turns[1])
+    if not dense.any():
+        return False
+    fast, slow = np.percentile(turns[:, dense], 90, axis=1)
+    return bool(fast > max(TURNED, TOO_FAST * slow))
+
+
+def _mixed(found: Found) -> Iterator[Problem]:
+    """Yield the topics of the state that jump between two courses."""
+    position, orientation = found[names.JOINT_STATES.name]["position"], found[names.IMU.name]["orientation"]
+    moved = np.abs(np.diff(position, axis=0)).max(axis=1, initial=0.0)
+    turned = 2.0 * np.arccos(np.minimum(np.abs((orientation[1:] * orientation[:-1]).sum(axis=1)), 1.0))
+    for topic, jump in ((names.JOINT_STATES, moved), (names.IMU, turned)):
+        fast = jump > FASTEST * np.maximum(np.diff(found[topic.name]["stamp"]), SHORTEST)
+        if fast.sum() > MIXED * len(fast):
+            what = f"{topic.name} jump to and fro, as of two programs; record it with one of them"
+            yield Problem("mixed", what)
 
 
 def _lacks(bag: Bag, reader: _TopicReader, problems: list[Problem]) -> str:

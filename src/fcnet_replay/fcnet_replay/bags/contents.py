@@ -11,8 +11,9 @@ import numpy as np
 from fcnet_core.arrays import Bytes, Rows
 
 Kind = Literal[
-    "damaged", "left_out", "no_stamp", "gap", "unknown", "no_metadata", "order", "clock", "clock_drift", "clock_unknown"
-]
+    "damaged", "left_out", "no_stamp", "gap", "unknown", "mixed", "no_metadata", "order",
+    "clock", "clock_drift", "clock_unknown",
+]  # fmt: skip
 Message = tuple[tuple[str, str], int, int, bytes]  # topic and type, time of reception [ns], place, content
 AT_ONCE = 1000  # messages in batches
 
@@ -21,9 +22,10 @@ AT_ONCE = 1000  # messages in batches
 class Problem:
     """A problem of a recording. kind: "damaged" for damaged files and messages, "left_out" for unused messages, joints
     or commands, "no_stamp" for messages without a stamp, "gap" for missing times, "unknown" for quantities that were
-    not measured, "no_metadata" for a bag without its metadata.yaml, "order" for messages that are not in order or
-    repeated, "clock" for times that were corrected or left out, "clock_drift" for another rate of the robot's clock,
-    "clock_unknown" for stamps whose clock cannot be found; sentence: for people.
+    not measured, "mixed" for a topic that two programs published, "no_metadata" for a bag without its metadata.yaml,
+    "order" for messages that are not in order or repeated, "clock" for times that were corrected or left out,
+    "clock_drift" for another rate of the robot's clock, "clock_unknown" for stamps whose clock cannot be found;
+    sentence: for people.
     """
 
     kind: Kind

@@ -16,7 +16,7 @@ LEVELS = {"bad": "problem", "note": "note", "good": "ok"}  # of a finding, most 
 MUCH_TIME = 0.05  # share of time at a limit that is reported
 ROUGH = 0.2  # share of high frequencies above which targets shake the legs
 LATE_START = 0.5  # [s] from the start of a robot to the first message of a topic
-SEVERE = ("damaged", "unknown", "no_metadata", "clock", "clock_unknown")  # kinds of problems of a recording
+SEVERE = ("damaged", "unknown", "no_metadata", "clock", "clock_unknown", "mixed")  # kinds of problems of a recording
 MOST_PROBLEMS = 8  # in the verdict
 POLICY_HEADS = "policy", "steps", "error RMS", "99 %", "largest [rad]", "jerk RMS [rad/s³]", "above 8 Hz", "file"
 TOPIC_HEADS = "topic", "messages", "rate [Hz]", "gaps", "late", "out of order"
@@ -118,6 +118,7 @@ def _robot(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
 
 
 def _timing(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
+    mixed = [problem.sentence.split()[0] for problem in evaluation.run.problems if problem.kind == "mixed"]
     timing, periods = evaluation.figures["timing"], [replay.period for replay in evaluation.replays]
     for topic, delay in timing["start_delay_s"].items():
         if delay is not None and delay > LATE_START:
@@ -127,7 +128,7 @@ def _timing(evaluation: ReplayEvaluation) -> Iterator[ReportFinding]:
         if count := figures.get("gaps"):
             longest = f"the longest {1e3 * figures['largest_gap_s']:.0f} ms"
             yield note(f"{topic} has {count} interval(s) of more than three times the usual one, {longest}.", "gaps")
-        if count := figures.get("out_of_order"):
+        if topic not in mixed and (count := figures.get("out_of_order")):
             yield bad(f"The stamps of {topic} step back in {count} places: messages out of order.", "out_of_order")
     latency = timing["state_to_target_s"]["p99"]
     if latency is not None:

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from fcnet_core.cli import main
 from fcnet_core.errors import FcnetError
 from fcnet_core.model_file import save_model
 from fcnet_replay.datasets.from_bag import BagReading, dataset_from_bags
-from fcnet_replay.evaluation import broken_thresholds
+from fcnet_replay.evaluation import broken_thresholds, evaluate_bag
 from fcnet_replay.metrics import mode_times, smoothness, spectrum, timing
 from fcnet_replay.policy_replay import cold_and_comparable
 from fcnet_replay.report.findings import findings
@@ -316,11 +317,22 @@ def test_states_in_which_no_controller_walks_become_no_data(write_bag, tmp_path,
         dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo"))
 
 
-def test_joint_states_of_two_programs_become_no_data(write_bag, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("topic", "change"),
+    [(JOINTS, lambda joints: setattr(joints, "position", np.zeros(12))), (IMU, turned(0.8, 0.0, 0.0, 0.6))],
+)
+def test_states_of_two_programs_become_no_data_and_the_report_says_the_same(write_bag, tmp_path, topic, change) -> None:
     def edit(messages):
-        for message in [message for time, name, message in messages if name == JOINTS][::2]:
-            message.position = np.zeros(12)
-        return stood_before(messages)
+        others = [(time + 0.001, name, deepcopy(message)) for time, name, message in messages if name == topic]
+        for _, _, message in others:
+            change(message)
+            message.header.stamp.nanosec -= 2_000_000 * (message.header.stamp.nanosec > 2_000_000)
+        return stood_before(messages + others)
 
-    with pytest.raises(FcnetError, match="two programs"):
-        dataset_from_bags([write_bag(seconds=1.0, edit=edit)], tmp_path / "data", BagReading("aliengo"), print)
+    bag = write_bag(seconds=1.0, edit=edit)
+    with pytest.raises(FcnetError, match="two programs") as refused:
+        dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo"), print)
+    found = findings(evaluate_bag(bag, robot_name="aliengo"))
+    (mixed,) = (finding for finding in found if finding.code == "mixed")
+    assert mixed.level == "bad" and mixed.sentence[:-1] in str(refused.value) and topic in mixed.sentence
+    assert "out_of_order" not in {finding.code for finding in found}

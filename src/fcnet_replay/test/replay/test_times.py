@@ -150,6 +150,28 @@ def two_recorders(messages):
     return [(t, time + delay, data) for t, time, data in messages for delay in (0, 200_000)]
 
 
+def second_imu(messages):
+    """Another program sends an attitude of exactly level 2 ms after each message."""
+    for topic, received, data in messages:
+        yield topic, received, data
+        if topic == IMU:
+            imu = TYPES.deserialize_cdr(data, "sensor_msgs/msg/Imu")
+            imu.orientation.x, imu.orientation.y, imu.orientation.z, imu.orientation.w = 0.0, 0.0, 0.0, 1.0
+            data = bytes(TYPES.serialize_cdr(imu, "sensor_msgs/msg/Imu"))
+            yield topic, received + 2_000_000, stamped(data, lambda stamp: stamp + 2_000_000)
+
+
+def in_degrees(messages):
+    """The gyroscope."""
+    for topic, received, data in messages:
+        if topic == IMU:
+            imu = TYPES.deserialize_cdr(data, "sensor_msgs/msg/Imu")
+            for axis in "xyz":
+                setattr(imu.angular_velocity, axis, np.degrees(getattr(imu.angular_velocity, axis)))
+            data = bytes(TYPES.serialize_cdr(imu, "sensor_msgs/msg/Imu"))
+        yield topic, received, data
+
+
 IMU_AHEAD, IMU_ZERO = with_stamps(lambda _, stamp: stamp + 3 * 10**9, IMU), with_stamps(lambda *_: 0, IMU)
 JOINTS_BEHIND = with_stamps(lambda _, stamp: stamp - 3 * 10**9, JOINTS)
 SLOW = with_stamps(lambda _, stamp: stamp + 10**6 * (stamp % 10**11) // 10**8, *STAMPED)
@@ -176,6 +198,8 @@ AFTER = 150  # at least so many steps, where some are left out around the damage
         (IMU_ZERO, {"no_stamp"}, None, ALL),
         (FROZEN, {"no_stamp"}, None, ALL),
         (SOME_WRONG, {"clock", "no_stamp"}, AFTER, ALL),
+        (second_imu, {"unknown"}, ALL, AFTER),
+        (in_degrees, {"unknown"}, None, None),
         (shuffled, {"order"}, ALL, ALL),
         (lambda messages: messages[::-1], {"order"}, ALL, ALL),
         (exchanged_files, {"order"}, ALL, ALL),
