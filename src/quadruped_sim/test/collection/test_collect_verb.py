@@ -118,32 +118,43 @@ def test_wrong_use_is_refused_in_one_line(arguments: str, capsys: pytest.Capture
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A Ray cluster of one machine with two cores."""
+    """A Ray cluster of two nodes with one core each. Only the owner can read what the second node writes."""
     from ray.cluster_utils import Cluster
 
-    machine = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-    yield machine
-    machine.shutdown()
+    node = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    nodes = Cluster(initialize_head=True, head_node_args=node)
+    try:
+        mask = os.umask(0o077)
+        nodes.add_node(**node)
+        os.umask(mask)
+        yield nodes
+    finally:
+        nodes.shutdown()
 
 
-def _busy(cluster: Any) -> list[int]:
-    """Return the worker processes that are running a job."""
-    workers = _children(cluster.head_node.all_processes["raylet"][0].process.pid)
+def _busy(node: Any) -> list[int]:
+    """Return the processes of a node that are running a job."""
+    workers = _children(node.all_processes["raylet"][0].process.pid)
     return [worker for worker in workers if Path(f"/proc/{worker}/cmdline").read_bytes().startswith(b"ray::_run")]
 
 
-def test_a_killed_workers_shard_is_made_again_and_all_bytes_are_those_of_a_local_run(cluster, plan) -> None:
-    plan.write_text(yaml.safe_dump(PLAN | {"shards": 4, "seconds": 6}))
+def test_on_a_cluster_killed_workers_and_nodes_lose_nothing_and_all_bytes_are_those_of_a_local_run(cluster, plan):
+    plan.write_text(yaml.safe_dump(PLAN | {"shards": 8, "seconds": 6}))
     arguments = ("collect", "--config", "plan.yaml", "--out")
+    first, (second,) = cluster.head_node, cluster.worker_nodes
     far = _fcnet(*arguments, "far", "--ray", cluster.address)
-    _wait(lambda: _shards("far") and _busy(cluster), far)
-    os.kill(_busy(cluster)[0], signal.SIGKILL)
+    _wait(lambda: {shard.stat().st_mode & 0o077 for shard in _shards("far")} == {0, 0o055}, far)  # by both nodes
+    _wait(lambda: _busy(first), far)
+    os.kill(_busy(first)[0], signal.SIGKILL)
+    _wait(lambda: _busy(second), far)
+    cluster.remove_node(second, allow_graceful=False)
+    assert len(_shards("far")) < 8
     printed, errors = far.communicate(timeout=TIMEOUT)
     assert far.returncode == 0, errors
-    assert "4 shards, 2,400 steps" in printed
+    assert "8 shards, 4,800 steps" in printed
     assert all("step/s" in line for line in errors.splitlines() if line)  # one bar, no word of the cluster's
     assert main([*arguments, "near", "--processes", "1"]) == 0
-    assert len(_shards("far")) == 4
+    assert len(_shards("far")) == 8
     assert _content("far") == _content("near")
 
 
