@@ -2,7 +2,7 @@
 
 ENTER = . ./env.sh
 .DEFAULT_GOAL = help
-.PHONY: help setup demo tasks test lint docs test-kernels bench bench-ros bench-wire bench-replay fault-matrix \
+.PHONY: help setup demo tasks test lint docs test-kernels test-scale bench bench-ros bench-wire bench-replay fault-matrix \
 	attack soak model wheels clean
 
 help:
@@ -37,6 +37,11 @@ test-kernels: ## the training kernels for GPUs, without one by Triton's interpre
 	@.venv/bin/python -m pip install -q -r requirements/kernels.txt
 	@$(ENTER) && export TRITON_INTERPRET=$$(python -c "import torch; print(int(not torch.cuda.is_available()))") && \
 		python -m pytest src/fcnet_core/test/policies/test_sliding_filter.py
+
+test-scale: ## training by torchrun in two processes; collection on a Ray cluster of two nodes; three minutes
+	@sh tools/setup.sh test
+	@$(ENTER) && python -m pytest -k "test_processes or cluster" src/fcnet_core/test/learning/test_processes.py \
+		src/quadruped_sim/test/collection/test_collect_verb.py
 
 lint: ## ruff, mypy, and words to avoid in text
 	@sh tools/setup.sh test

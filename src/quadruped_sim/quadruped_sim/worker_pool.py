@@ -17,6 +17,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import fcnet_core
+import quadruped_sim
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import Workers, option
 
@@ -105,6 +107,9 @@ class ClusterPool(ThreadPoolExecutor):
         try:
             return self._ray.get(self._run.remote(Path.cwd(), work, arguments))
         except errors.RayTaskError as error:
+            if isinstance(error.cause, errors.RaySystemError):
+                remedy, reason = "install the suite's requirements there", str(error.cause).partition("\n")[0]
+                raise SimulationError(f"a machine of the cluster cannot load a job; {remedy} ({reason})") from error
             raise error.cause from None  # what the work itself raised
         except errors.RayError as error:
             raise SimulationError(
@@ -115,9 +120,8 @@ class ClusterPool(ThreadPoolExecutor):
 
 @contextmanager
 def _cluster(address: str) -> Iterator[ClusterPool]:
-    """Yield the cores of a cluster as a pool. All machines have the suite, Ray and the output folders in the same
-    places. Workers stop at the end of the block and with this process. Raises SimulationError.
-    """
+    """Yield the cores of a cluster as a pool; workers end with the block and this process. Raises SimulationError."""
+    os.environ.setdefault("RAY_NUM_REDIS_GET_RETRIES", "1")  # where no Ray listens, its 20 attempts take 14 minutes
     try:
         import ray
     except ImportError:
@@ -129,11 +133,13 @@ def _cluster(address: str) -> Iterator[ClusterPool]:
         host, colon, port = reached.removeprefix("ray://").rpartition(":")
         if colon and port.isdigit():  # Ray itself would try forever
             socket.create_connection((host, int(port)), timeout=5.0).close()
-        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, runtime_env={"env_vars": SETTINGS})
+        code = [fcnet_core, quadruped_sim]  # sent to the other machines, so that all have this version
+        environment = {"env_vars": SETTINGS, "py_modules": code, "excludes": ["__pycache__"]}
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, runtime_env=environment)
     except (OSError, ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = " ".join(str(error).split())
         raise SimulationError(
-            f"no Ray cluster answers at {address!r}; start one with `ray start` ({reason})"
+            f"no Ray cluster can be used at {address!r}; start one with `ray start` and this Python ({reason})"
         ) from error
     pool = ClusterPool(ray)
     try:

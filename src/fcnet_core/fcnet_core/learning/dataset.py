@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import msgspec
 import numpy as np
@@ -187,10 +188,9 @@ class DatasetWriter:
             raise FcnetError(f"shard {index} holds a value that is not finite; it was not written")
         if self.has(index):
             raise FcnetError(f"shard {index} of {self.folder} already exists; ask has() before recording it again")
-        partial = self.folder / f".shard-{index:05d}.partial"
+        partial = self.folder / f".shard-{index:05d}.{uuid4().hex}.partial"  # another process may write the same shard
         remedy = "mend that and run the same command again: the shards already there are intact"
         with writing(self._shard(index), remedy):
-            shutil.rmtree(partial, ignore_errors=True)  # of an interrupted attempt
             try:
                 partial.mkdir()
                 for name, array in given.items():  # np.save would hide that the disk is full
@@ -203,6 +203,8 @@ class DatasetWriter:
                 partial.rename(self._shard(index))
             finally:
                 shutil.rmtree(partial, ignore_errors=True)
+        for attempt in self.folder.glob(f".shard-{index:05d}.*"):  # interrupted, or on a machine that a cluster gave up
+            shutil.rmtree(attempt, ignore_errors=True)
         self.shards += 1
         self.steps += given["first"].size
 

@@ -5,6 +5,8 @@ import os
 import resource
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +116,19 @@ def test_a_writer_killed_in_the_middle_loses_only_its_own_shard_and_a_collection
     assert [writer.has(index) for index in range(3)] == [True, True, False]
     writer.write_shard(2, **arrays(2), job={})
     assert len(Dataset(folder).shards) == 3 and not list(folder.glob(".*"))
+
+
+def test_a_shard_that_two_writers_write_at_once_is_whole_and_nothing_else_is_left(folder: Path) -> None:
+    def write(index: int) -> None:
+        with suppress(FcnetError):  # the other was first
+            DatasetWriter(folder, RECIPE).write_shard(index, **arrays(index), job={"seed": index})
+
+    with ThreadPoolExecutor(2) as writers:
+        list(writers.map(write, [index for index in range(2, 30) for _ in "ab"]))
+    assert sorted(path.name for path in folder.glob("*shard-*")) == [f"shard-{index:05d}" for index in range(30)]
+    for index, shard in enumerate(Dataset(folder).shards):
+        np.testing.assert_array_equal(shard.arrays["action"], arrays(index)["action"])
+        assert shard.job == {"seed": index}
 
 
 def test_folders_that_are_no_data_or_do_not_belong_together_are_named(folder: Path, tmp_path: Path) -> None:

@@ -17,7 +17,9 @@ import pytest
 import yaml
 
 from fcnet_core.cli import USAGE_ERROR, main
+from fcnet_core.errors import SimulationError
 from fcnet_core.model_file import save_model
+from quadruped_sim.worker_pool import worker_pool
 
 PLAN = {
     "robot": "aliengo",
@@ -118,15 +120,16 @@ def test_wrong_use_is_refused_in_one_line(arguments: str, capsys: pytest.Capture
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A Ray cluster of two nodes with one core each. Only the owner can read what the second node writes."""
+    """A Ray cluster of two nodes with one core each. The second has no suite, and only the owner can read its files."""
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
     nodes = Cluster(initialize_head=True, head_node_args=node)
     try:
-        mask = os.umask(0o077)
+        mask, path = os.umask(0o077), os.environ.pop("PYTHONPATH", "")
         nodes.add_node(**node)
         os.umask(mask)
+        os.environ["PYTHONPATH"] = path
         yield nodes
     finally:
         nodes.shutdown()
@@ -139,7 +142,7 @@ def _busy(node: Any) -> list[int]:
 
 
 def test_on_a_cluster_killed_workers_and_nodes_lose_nothing_and_all_bytes_are_those_of_a_local_run(cluster, plan):
-    plan.write_text(yaml.safe_dump(PLAN | {"shards": 8, "seconds": 6}))
+    plan.write_text(yaml.safe_dump(PLAN | {"shards": 6, "seconds": 6}))
     arguments = ("collect", "--config", "plan.yaml", "--out")
     first, (second,) = cluster.head_node, cluster.worker_nodes
     far = _fcnet(*arguments, "far", "--ray", cluster.address)
@@ -148,13 +151,13 @@ def test_on_a_cluster_killed_workers_and_nodes_lose_nothing_and_all_bytes_are_th
     os.kill(_busy(first)[0], signal.SIGKILL)
     _wait(lambda: _busy(second), far)
     cluster.remove_node(second, allow_graceful=False)
-    assert len(_shards("far")) < 8
+    assert len(_shards("far")) < 6
     printed, errors = far.communicate(timeout=TIMEOUT)
     assert far.returncode == 0, errors
-    assert "8 shards, 4,800 steps" in printed
+    assert "6 shards, 3,600 steps" in printed
     assert all("step/s" in line for line in errors.splitlines() if line)  # one bar, no word of the cluster's
     assert main([*arguments, "near", "--processes", "1"]) == 0
-    assert len(_shards("far")) == 8
+    assert len(_shards("far")) == 6
     assert _content("far") == _content("near")
 
 
@@ -164,6 +167,11 @@ def test_an_evaluation_on_a_cluster_gives_the_results_of_a_local_one(cluster, st
     for file, *place in (("far.json", "--ray", cluster.address), ("near.json", "--processes", "1")):
         assert main(["evaluate", "policy.safetensors", *few, "--json", file, *place]) == 0
     assert Path("far.json").read_bytes() == Path("near.json").read_bytes()
+
+
+def test_a_job_that_a_machine_cannot_load_is_an_error_with_a_remedy(cluster) -> None:
+    with pytest.raises(SimulationError, match="requirements"), worker_pool(cluster.address) as pool:
+        pool.submit(_shards, "data").result()  # this file is not on the other machines
 
 
 def test_without_a_cluster_or_without_ray_a_sentence_says_what_to_do(capsys, monkeypatch) -> None:
