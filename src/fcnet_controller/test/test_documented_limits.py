@@ -1,6 +1,7 @@
 """What docs/deployment.md and docs/inside.md say of trips, settings and times is what the code has."""
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def test_every_trip_is_explained_and_none_is_invented():
 def test_the_thresholds_of_the_trips_are_those_of_a_robot_file():
     for row in rows("## Trips"):
         assert set(re.findall(r"\b\w+_\w+\b", row[1])) <= {*Safety.__struct_fields__, "joint_trajectory"}
+
+
+def test_the_page_of_the_fault_matrix_has_a_row_for_each_case():
+    page = (WORKSPACE / "docs" / "fault_matrix.md").read_text()
+    table = page.partition("| fault |")[2].partition("\n\n")[0].splitlines()[2:]
+    cases = runpy.run_path(str(WORKSPACE / "benchmarks" / "bridge" / "fault_cases.py"))["CASES"]
+    assert [line.split("|")[1].strip() for line in table] == [case.name for case in cases]
 
 
 def test_the_recommended_parameters_exist():
