@@ -36,7 +36,7 @@ def add_worker_options(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--processes", dest="workers", type=option(Workers), default=2, metavar="N", help="workers (default: 2)"
     )
-    cluster = "work on a Ray cluster; auto: the one that this machine belongs to"
+    cluster = "work on a Ray cluster; auto: the cluster of this machine"
     where.add_argument("--ray", dest="workers", default=argparse.SUPPRESS, metavar="ADDRESS", help=cluster)
 
 

@@ -18,7 +18,7 @@ EPILOG = """
 The ONNX graph computes one control step for any number of robots, with standard operators only (opset 20). The inputs
 are the raw observation and the memory. The outputs are the joint position targets [rad] and the new entries of the
 memory. The graph's documentation string lists them; the memory is all zeros after a reset. The policy's card is in the
-metadata entry `fcnet`. The graph was compared with the network when it was exported.
+metadata entry `fcnet`. When the graph was exported, its outputs were compared with those of the network.
 
 --format 2 adds the exported step to a file of format 1. It needs PyTorch; robots and simulators then run the file
 without it. The policy's fingerprint does not change.

@@ -42,7 +42,7 @@ OUT_OF_MEMORY = ("allocate memory", "out of memory")  # in the messages of torch
 INTERRUPTED = 130
 SUMMARY = "train a policy to imitate recorded behaviour"
 EPILOG = """
-A run is defined by its configuration, its data and its seed: repeated, it gives the same policy. It writes a folder,
+A run is defined by its configuration, data and seed; repeating it gives the same policy. It writes a folder,
 runs/<robot>-<policy>-<number> or --out, with
   best.safetensors, last.safetensors   the policy with the lowest validation error, and the policy at the end
   metrics.csv, events.out.tfevents.*   loss, validation error and learning rate (`tensorboard --logdir runs`)
@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     length.add_argument("--steps", type=int, metavar="N", help="optimiser steps (default: the configuration's length)")
     length.add_argument("--epochs", type=float, metavar="N", help="passes over the data, instead of --steps")
     parser.add_argument("--seed", type=int, metavar="N", help="random seed (default: the configuration's)")
-    parser.add_argument("--threads", type=int, metavar="N", help="threads of a process (default: the configuration's)")
+    parser.add_argument("--threads", type=int, metavar="N", help="threads per process (default: the configuration's)")
     resume = "continue the interrupted run in --out, or the newest one of this robot and policy"
     parser.add_argument("--resume", action="store_true", help=resume)
     track = "send the metrics to a function of your own, for example for Weights & Biases (docs/training.md)"

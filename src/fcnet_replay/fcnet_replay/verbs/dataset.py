@@ -57,12 +57,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     summary = "split a dataset into training and validation, by whole episodes drawn at random"
     split = action("split", _split, summary, "dataset")
     _add_out(split)
-    shares = "share of validation steps (default: 0.1)"
+    shares = "fraction of the steps for validation (default: 0.1)"
     split.add_argument("--validation", type=float, default=0.1, metavar="SHARE", help=shares)
     split.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of the split (default: 0)")
     summary = "print sizes, statistics of every field, the coverage of the commands, and how many targets are at limits"
     stats = action("stats", _stats, summary, "datasets, described together")
-    stats.add_argument("--against", type=Path, metavar="MODEL", help="model file to show drift from")
+    against = "report how far the observations differ from the training data of this model file"
+    stats.add_argument("--against", type=Path, metavar="MODEL", help=against)
     add_json(stats, "all figures")
     action("validate", _validate, "check datasets for faults; exit 1 if there are any", "datasets")
     _add_out(action("export", _export, "write a dataset as LeRobotDataset v3.0", "dataset"))

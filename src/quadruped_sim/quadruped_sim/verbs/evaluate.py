@@ -28,11 +28,11 @@ SUMMARY = "measure a policy or the expert in closed loop: falls, tracking errors
 EPILOG = """
 MODEL is a model file, a training run or a name of `fcnet list models`. The policy gets noisy measurements; the expert
 gets the true state. The results depend only on the model, the seed and the number of episodes. An interrupted
-evaluation with --json FILE resumes where it stopped. The results of a training run's best policy are kept in the run,
-as evaluation.json and evaluation.md. --ray ADDRESS uses the cores of a Ray cluster (docs/scaling.md).
+evaluation with --json FILE resumes with the results in FILE. The results of a training run's best policy are kept in
+the run, as evaluation.json and evaluation.md. --ray ADDRESS uses the cores of a Ray cluster (docs/scaling.md).
 
 Two scenarios run only if they are named. stand_up: the robot stands up from its belly, stands and lies down;
-the episodes go through the terrains in turn. recovery: the robot gets up after it was dropped or pushed over, on flat
+successive episodes use the terrains in turn. recovery: the robot gets up after it was dropped or pushed over, on flat
 ground and on a slope, and then walks.
 
 exit code: 0 if all limits are met or with --no-fail; 1 if a limit is missed; results are written in both cases
@@ -54,16 +54,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     who.add_argument("--expert", action="store_true", help="evaluate the trot that teachers imitate")
     who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate a teacher made by `fcnet teach`")
     who.add_argument("--list", action="store_true", help="list the scenarios with their limits and exit")
-    parser.add_argument("--robot", metavar="NAME|FILE", help="the robot (default: the model's, else aliengo)")
+    parser.add_argument("--robot", metavar="NAME|FILE", help="the robot (default: the robot of the model, or aliengo)")
     which = "scenarios to run (default: all but stand_up and recovery)"
     parser.add_argument("--scenarios", default=ALL, metavar="NAME,...", help=which)
-    parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help="per scenario (default: 300)")
+    episodes = "episodes per scenario (default: 300)"
+    parser.add_argument("--episodes", type=option(Count), default=300, metavar="N", help=episodes)
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
-    parser.add_argument("--sensors", choices=get_args(SensorModel), default=DEFAULT, help="errors (default: board)")
+    sensors = "sensor errors: those of a motor board, or the white noise of earlier releases (default: board)"
+    parser.add_argument("--sensors", choices=get_args(SensorModel), default=DEFAULT, help=sensors)
     add_worker_options(parser)
     parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="results of the expert to compare with")
-    add_json(parser, "the results (and continue from those in FILE)")
+    add_json(parser)
     tables = "write the tables as Markdown; for a policy, with the header of a model card"
     parser.add_argument("--markdown", type=Path, metavar="FILE", help=tables)
 

@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--from", dest="begin", type=option(NotNegative), default=0.0, metavar="S", help=begin)
     add("--seconds", type=option(Length), default=20.0, metavar="S", help="maximum duration (default: 20)")
     add("--camera", choices=CAMERAS, default="corner", help="the view (default: corner)")
-    add("--size", default="640x360", metavar="WxH", help="of the picture (default: 640x360)")
-    add("--fps", type=option(Rate), default=20.0, metavar="N", help="pictures a second (default: 20)")
+    add("--size", default="640x360", metavar="WxH", help="size of the picture (default: 640x360)")
+    add("--fps", type=option(Rate), default=20.0, metavar="N", help="pictures per second (default: 20)")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -31,8 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", type=Path, metavar="YAML", help=plan)
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="folder to write or continue")
     parser.add_argument("--init", type=Path, metavar="FILE", help="teacher to start from, possibly of another robot")
-    parser.add_argument("--settings", type=Path, metavar="YAML", help="of imitation and PPO, see TeacherConfig")
-    parser.add_argument("--minutes", type=option(Positive), default=180.0, metavar="T", help="of PPO (default: 180)")
+    parser.add_argument("--settings", type=Path, metavar="YAML", help="settings of imitation and PPO (TeacherConfig)")
+    minutes = "duration of PPO [minutes] (default: 180)"
+    parser.add_argument("--minutes", type=option(Positive), default=180.0, metavar="T", help=minutes)
     parser.add_argument("--processes", type=option(Workers), default=2, metavar="N", help="workers (default: 2)")
 
 
