@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -36,7 +37,7 @@ from fcnet_core.policies.normalisation import Normalisation
 
 HELD_OUT_CROPS = 256
 HELD_OUT_BATCH = 32
-AHEAD = 2  # batches that are read while the network computes
+AHEAD = {"cpu": 2, "cuda": 8}  # batches that are prepared while the network computes, each by a thread
 CROPS, NOISE, SCALE = 2, 3, 4  # streams of random numbers; 0 and 1 are the sampler's
 Tensors = tuple[dict[str, Tensor], Tensor, Tensor]
 
@@ -110,11 +111,9 @@ class Trainer:
         self._processes = processes
         self._losses: list[Tensor] = []  # since the last report
         self._seen = config.policy_config.observation_spec
-        measured = {name: arrays[name] for name in self._seen if arrays[name].parts}
-        self._sensors = sensors_in(measured, config.observation_noise)
-        of_terms = {name: interface.scales(name) for name in measured.keys() & interface.inputs}
-        self._measured = {name: (spec, of_terms.get(name, 1.0)) for name, spec in measured.items() if self._sensors}
-        self._period = 1.0 / interface.rate
+        self._measured = {name: arrays[name] for name in self._seen if arrays[name].parts}
+        self._scales = {name: interface.scales(name) for name in self._measured.keys() & interface.inputs}
+        self._sensors, self._period = self._sensors_of(config.observation_noise), 1.0 / interface.rate
         if len(set(processes.gather(self._run()))) > 1:
             raise FcnetError("the processes of this training have other settings or data; give each the same files")
         self._parallel = processes.parallel(self.network)
@@ -123,7 +122,8 @@ class Trainer:
             self._error = torch.compile(self._error_of_batch, mode="reduce-overhead", dynamic=False)
         rate, betas, eps = config.learning_rate, config.betas, config.eps
         self._optimiser = torch.optim.Adam(network.parameters(), rate, betas, eps, fused=True)
-        self._reader = ThreadPoolExecutor(AHEAD, thread_name_prefix="crops")
+        self._ahead = AHEAD[self._device.type]
+        self._reader = ThreadPoolExecutor(self._ahead, thread_name_prefix="crops")
         self._read: dict[int, Future[Tensors]] = {}  # by the number of the optimiser step
         torch.manual_seed(config.seed * processes.count + processes.rank)
 
@@ -282,8 +282,8 @@ class Trainer:
             torch.cuda.set_rng_state(generators["cuda"], self._device)
 
     def _tensors_of(self, step: int) -> Tensors:
-        """Return this process's crops of an optimiser step; the next AHEAD batches are read in the background."""
-        for number in range(step, min(step + 1 + AHEAD, self.progress.steps)):
+        """Return this process's crops of an optimiser step; the next AHEAD batches are prepared in the background."""
+        for number in range(step, min(step + 1 + self._ahead, self.progress.steps)):
             if number not in self._read:
                 self._read[number] = self._reader.submit(self._drawn, number)
         return self._read.pop(step).result()
@@ -293,30 +293,38 @@ class Trainer:
         seed, size = self.config.seed, self.config.batch
         share = self._processes.share(size)
         batch = self.crops.draw(np.random.default_rng([seed, CROPS, step]), size, share)
-        scales, rng = np.random.default_rng([seed, SCALE, step]), BatchGenerator([seed, NOISE, step], size, share)
-        for name, (spec, scale) in self._measured.items():
-            of_crops = 1.0 - scales.random((size, 1))[share]  # none is zero
-            errors = SensorErrors(self._sensors, spec, rng, len(of_crops), of_crops * scale)
-            seen = errors.measure(batch.arrays[name].swapaxes(0, 1), self._period)
-            batch.arrays[name] = seen.swapaxes(0, 1)
+        factors, rng = np.random.default_rng([seed, SCALE, step]), BatchGenerator([seed, NOISE, step], size, share)
+        for name, spec in self._measured.items() if self._sensors else ():
+            scale = (1.0 - factors.random((size, 1))[share]) * self._scales.get(name, np.ones(spec.shape))  # none is 0
+            errors = SensorErrors(self._sensors, spec, rng, len(scale), scale)
+            batch.arrays[name] = errors.measure(batch.arrays[name].swapaxes(0, 1), self._period).swapaxes(0, 1)
         return self._tensors(batch)
+
+    def _sensors_of(self, noise: SensorModel | dict[str, float]) -> Sensors:
+        """Return the sensors whose errors are added. Raises FcnetError for a part that the data do not have."""
+        if isinstance(noise, str):
+            return sensors_of(noise)
+        parts = {part_name(part) for spec in self._measured.values() for part in spec.parts}
+        if unknown := [part for part in noise if part not in parts]:
+            raise FcnetError(f"observation_noise names {unknown[0]}, which the data lack; they have {sorted(parts)}")
+        return {part: Sensor(white=deviation) for part, deviation in noise.items()}
 
     def _tensors(self, batch: Batch) -> Tensors:
         """Return the network's inputs by name, the target outputs, and the valid steps."""
-        inputs = {name: torch.from_numpy(self.normalisation.input(batch.arrays[name], name)) for name in self._seen}
-        target = torch.from_numpy(self.normalisation.output(batch.arrays["action"]))
-        return inputs, target, torch.from_numpy(batch.valid)
+        inputs = {name: self._held(self.normalisation.input(batch.arrays[name], name)) for name in self._seen}
+        return inputs, self._held(self.normalisation.output(batch.arrays["action"])), self._held(batch.valid)
+
+    def _held(self, array: npt.NDArray[Any]) -> Tensor:
+        """Return an array as a tensor. A GPU copies it from locked memory, which PyTorch reuses only after the copy."""
+        tensor = torch.from_numpy(array)
+        return tensor.pin_memory() if self._device.type == "cuda" else tensor
 
     def _placed(self, tensors: Tensors) -> tuple[Any, Tensor, Tensor]:
         """Return tensors on the device, and a single input without its name, as the network takes it."""
         inputs, target, valid = tensors
-        placed = {name: self._moved(tensor) for name, tensor in inputs.items()}
+        placed = {name: tensor.to(self._device, non_blocking=True) for name, tensor in inputs.items()}
         seen = placed if len(placed) > 1 else next(iter(placed.values()))
-        return seen, self._moved(target), self._moved(valid)
-
-    def _moved(self, tensor: Tensor) -> Tensor:
-        """Return a tensor on the device; a GPU copies it without waiting, from memory that cannot be paged out."""
-        return tensor.pin_memory().to(self._device, non_blocking=True) if self._device.type == "cuda" else tensor
+        return seen, target.to(self._device, non_blocking=True), valid.to(self._device, non_blocking=True)
 
     def _autocast(self) -> torch.autocast:
         """Compute matrix products in the configured precision; weights, optimiser and loss stay in float32."""
@@ -331,16 +339,6 @@ class Trainer:
         recorded = {"training": self.crops.training_steps, "held out": self.crops.held_out_steps}
         facts = {"normalisation": normalisation, "recorded steps": recorded}
         return json.dumps(settings | facts | {"number of processes": self._processes.count})
-
-
-def sensors_in(measured: Spec, noise: SensorModel | dict[str, float]) -> Sensors:
-    """Return the sensors whose errors are added. Raises FcnetError for a part that the `measured` arrays lack."""
-    if isinstance(noise, str):
-        return sensors_of(noise)
-    parts = {part_name(part) for spec in measured.values() for part in spec.parts}
-    if unknown := [part for part in noise if part not in parts]:
-        raise FcnetError(f"observation_noise names {unknown[0]}, which the data lack; they have {sorted(parts)}")
-    return {part: Sensor(white=deviation) for part, deviation in noise.items()}
 
 
 def summed_error(output: Tensor, target: Tensor, valid: Tensor, kind: str) -> Tensor:

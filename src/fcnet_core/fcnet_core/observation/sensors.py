@@ -47,24 +47,25 @@ class BatchGenerator:
 
     def __init__(self, seed: Sequence[int], size: int, share: slice) -> None:
         first = share.start // self.GROUP * self.GROUP
-        starts = range(first, share.stop, self.GROUP)
-        self._counts = [min(self.GROUP, size - start) for start in starts]
-        self._rngs = [np.random.default_rng([*seed, start]) for start in starts]
         self._kept = slice(share.start - first, share.stop - first)
+        groups = range(first, share.stop, self.GROUP)
+        self._groups = [(np.random.default_rng([*seed, start]), min(self.GROUP, size - start)) for start in groups]
 
     def spawn(self, count: int) -> list["BatchGenerator"]:
         """Return `count` independent ones, as Generator does."""
         made = [copy(self) for _ in range(count)]
-        for child, rngs in zip(made, zip(*(rng.spawn(count) for rng in self._rngs), strict=True), strict=True):
-            child._rngs = list(rngs)
+        for child in made:
+            child._groups = [(rng.spawn(1)[0], robots) for rng, robots in self._groups]
         return made
 
     def standard_normal(self, shape: Sequence[int], dtype: type[np.floating] = np.float64) -> Floats:
         """Return numbers (..., robots, n), as Generator does."""
         *steps, _, size = shape
-        groups = zip(self._rngs, self._counts, strict=True)
-        drawn = np.concatenate([rng.standard_normal((count, *steps, size), dtype) for rng, count in groups])
-        return np.moveaxis(drawn[self._kept], 0, -2)
+        drawn = [rng.standard_normal((robots, *steps, size), dtype) for rng, robots in self._groups]
+        return np.moveaxis(np.concatenate(drawn)[self._kept], 0, -2)
+
+
+Normals = Generator | BatchGenerator
 
 
 class SensorErrors:
@@ -75,12 +76,7 @@ class SensorErrors:
     """
 
     def __init__(
-        self,
-        sensors: Sensors,
-        spec: ArraySpec,
-        rng: Generator | BatchGenerator,
-        batch: int | None = None,
-        scale: Floats | float = 1.0,
+        self, sensors: Sensors, spec: ArraySpec, rng: Normals, batch: int | None = None, scale: Floats | float = 1.0
     ) -> None:
         figures, reading, firsts = np.zeros((5, *spec.shape)), np.arange(spec.shape[0]), dict[str, int]()
         for part, place in spec.slices().items():
@@ -102,7 +98,7 @@ class SensorErrors:
         once = drifts[one]
 
         def scaled(index: int, entries: Rows) -> Single:
-            return (figures[index, entries] * scale[..., entries]).astype(np.float32)
+            return (figures[index, entries] * scale[..., entries]).astype(np.float32, order="C")
 
         self._white, self._drift, self._step = scaled(0, noisy), scaled(1, once), scaled(3, rounded)
         self._noisy, self._drifts, self._rounded = _runs(noisy), _runs(drifts), _runs(rounded)
@@ -131,10 +127,8 @@ class SensorErrors:
             for entries, places in self._drifts:
                 measured[..., entries] += slow[..., places]
         for entries, places in self._rounded:
-            reading, step = measured[..., entries], self._step[..., places]
-            reading /= step
-            np.rint(reading, out=reading)
-            reading *= step
+            step = self._step[..., places]
+            measured[..., entries] = step * np.rint(measured[..., entries] / step)
         return measured
 
     def _slow_errors(self, steps: int, period: float) -> Array:

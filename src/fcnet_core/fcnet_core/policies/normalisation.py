@@ -38,8 +38,9 @@ class Normalisation:
             return observation
         clip = np.float32(self.clip)
         with np.errstate(over="ignore"):  # overflow is clipped
-            scaled = (observation - self.scales[f"{name}_mean"]) / self.scales[f"{name}_std"]
-        return np.clip(scaled, -clip, clip)
+            scaled = observation - self.scales[f"{name}_mean"]
+            scaled /= self.scales[f"{name}_std"]
+        return np.clip(scaled, -clip, clip, out=scaled if scaled.ndim else None)
 
     def action(self, output: Floats) -> Floats:
         """Return the actions (..., action) of network outputs (..., action)."""
