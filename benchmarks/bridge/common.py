@@ -1,11 +1,10 @@
-"""Parts of several benchmarks: walks in curves, the memory of processes, tables in Markdown.
+"""Parts of several benchmarks: walks in curves, the memory of processes.
 
 Importing this module makes ros_harness, the harness of the tests, importable.
 """
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "src/fcnet_ros/test/shared"))
@@ -30,9 +29,3 @@ def memory(process: int, kind: str) -> float | None:
     except OSError:
         return None
     return next((int(row.split()[1]) * 1024e-6 for row in text.splitlines() if row.startswith(f"{kind}:")), None)
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
-    head, *lines = (f"| {' | '.join(row)} |" for row in (columns, *rows))
-    return "\n".join([head, "|---" * len(columns) + "|", *lines])

@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from common import table
 from fault_cases import CASES, CONTROLLER_FAULT, DAMPED, MODES, SOFT_MODES, TOLERATED, FaultCase
 from fault_rig import Events, FaultRig
 from field_cases import FIELD, changeable_files
 from wire_oracle import WireOracle
 
 from fcnet_core.robot import load_robot
+from fcnet_core.verbs import markdown
 
 SLACK = 0.15  # [s] that this computer may add to a deadline when both its cores are taken
 TOLERATED_TIME = 1.4  # [s] for which a fault that needs no reaction is observed
@@ -226,7 +226,7 @@ def report(robots: dict[str, list[Cell]]) -> str:
     columns = ["fault", *GROUPS, *(f"{name} [ms]" for name in robots)]
     rows = ([fault, *_row(fault, robots)] for fault in dict.fromkeys(cell.fault for cell in cells))
     wrong = [f"\n- {cell.fault}, {cell.mode}: {cell.short}" for cell in cells if cell.problems]
-    return PAGE.read_text().format(counts="\n".join(counts), table=table(columns, rows), wrong="".join(wrong))
+    return PAGE.read_text().format(counts="\n".join(counts), table=markdown(columns, rows), wrong="".join(wrong))
 
 
 def _row(fault: str, robots: dict[str, list[Cell]]) -> Iterator[str]:

@@ -17,11 +17,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from common import START_TIMEOUT, drive_curves, memory, table
+from common import START_TIMEOUT, drive_curves, memory
 from diagnostic_msgs.msg import DiagnosticArray
 from nav_msgs.msg import Odometry
 from ros_harness import Client, Process, launch_command, own_domain
 
+from fcnet_core.verbs import markdown
 from fcnet_ros.topics import DIAGNOSTICS, ODOM
 
 WARM_UP = 300.0  # [s] of walking, at most a quarter of the duration; buffers reach their sizes
@@ -115,18 +116,18 @@ def soak(robot: str, duration: float, folder: Path, params_file: Path | None) ->
         ["SCHED_FIFO of the board", "granted" if preferred else "refused"],
         ["load average at the end", f"{os.getloadavg()[2]:.1f} of {os.cpu_count()} processors"],
     ]
-    print(table([robot, "measured"], rows), end="\n\n")
+    print(markdown([robot, "measured"], rows), end="\n\n")
     return show_growth(sizes) < MOST_GROWTH and not (fallen or fault or exited)
 
 
 def show_growth(sizes: list[dict[str, float]]) -> float:
     """Print the table of memory [MB] by process from its sizes in turn; return the largest growth."""
     growth = {name: size - sizes[0].get(name, 0.0) for name, size in sorted(sizes[-1].items())}
-    processes = [
+    rows = [
         [name, f"{sizes[-1][name]:.1f}", f"{max(each.get(name, 0.0) for each in sizes):.1f}", f"{grown:.1f}"]
         for name, grown in growth.items()
     ]
-    print(table(["memory (proportional set size) [MB] of", "at the end", "max", "growth after the warm-up"], processes))
+    print(markdown(["memory (proportional set size) [MB] of", "at the end", "max", "growth after the warm-up"], rows))
     return max(growth.values())
 
 

@@ -4,6 +4,9 @@ The published form is that of published.py, with the same optimiser as the other
 autocast, as in `fcnet train`; the published form, whose convolution is complex, stays in float32.
 
     python -m papers.fcnet.train_steps --bf16 --rounds 3
+
+With --device cuda, batches have 65,536 control periods and float32 products are in TF32. Networks are in eager PyTorch:
+benchmarks/gpu.py measures FCNet as it is trained on a GPU.
 """
 
 from collections.abc import Mapping
@@ -28,51 +31,57 @@ PUBLISHED, PEERS = "published", ("Transformer", "RetNet")
 FULL, HALF = "float32", "bf16"
 
 
-def networks(window: int) -> dict[str, nn.Module]:
+def networks(window: int, device: str = "cpu") -> dict[str, nn.Module]:
     """Return the networks by name, with 0.8 million parameters each."""
     size = example_config(FCNetConfig, window=window, modes=min(10, (window + 1) // 2))
-    return {
+    made: dict[str, nn.Module] = {
         PUBLISHED: published_network(size),
         "FCNet": FourierControllerNetwork(size),
         "Transformer": CausalTransformer(example_config(TransformerConfig, window=window)),
         "RetNet": RetNet(example_config(RetNetConfig, window=window)),
     }
+    return {name: network.to(device) for name, network in made.items()}
 
 
-def batch_of(window: int) -> int:
+def batch_of(window: int, device: str = "cpu") -> int:
     """Return the number of sequences of a step."""
+    if device == "cuda":
+        return max(1, 65536 // window)
     return max(1, PERIODS // window if window <= 64 else PERIODS // 4 // window)
 
 
-def training(network: nn.Module, window: int, half: bool) -> Call:
+def training(network: nn.Module, window: int, half: bool, device: str = "cpu") -> Call:
     """Return a training step on the same random sequences (batch, window, entries)."""
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     generator = torch.Generator().manual_seed(0)
-    seen = torch.randn(batch_of(window), window, example_config(FCNetConfig).observation, generator=generator)
-    labels = torch.randn(batch_of(window), window, example_config(FCNetConfig).action, generator=generator)
+    sizes = example_config(FCNetConfig).observation, example_config(FCNetConfig).action
+    shapes = ((batch_of(window, device), window, size) for size in sizes)
+    seen, labels = (torch.randn(shape, generator=generator).to(device) for shape in shapes)
 
     def step(_index: int) -> None:
-        with torch.autocast("cpu", torch.bfloat16, enabled=half):
+        with torch.autocast(device, torch.bfloat16, enabled=half):
             output = network.actions(seen) if isinstance(network, PolicyNetwork) else network(seen)[0]
             loss = (output - labels).square().mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+        if device == "cuda":
+            torch.cuda.synchronize()
 
     return step
 
 
-def time_window(window: int, pace: Pace, half: bool) -> Timing:
+def time_window(window: int, pace: Pace, half: bool, device: str = "cpu") -> Timing:
     """Time all networks, called "NETWORK, PRECISION", in turn; half: also in bfloat16."""
     calls: dict[str, Call] = {}
     for precision in (FULL, HALF) if half else (FULL,):
-        for name, network in networks(window).items():
+        for name, network in networks(window, device).items():
             if name != PUBLISHED or precision == FULL:
-                calls[f"{name}, {precision}"] = training(network, window, precision == HALF)
+                calls[f"{name}, {precision}"] = training(network, window, precision == HALF, device)
     return interleave(calls, pace)
 
 
-def table(timings: Mapping[int, Timing], pace: Pace) -> ResultTable:
+def table(timings: Mapping[int, Timing], pace: Pace, device: str = "cpu") -> ResultTable:
     """Return a row for each window and network; peers are compared in the same precision."""
     rows = {}
     for window, timing in timings.items():
@@ -81,7 +90,7 @@ def table(timings: Mapping[int, Timing], pace: Pace) -> ResultTable:
             references = [f"{PUBLISHED}, {FULL}", *(f"{peer}, {precision}" for peer in PEERS)]
             times = (1e3 * timing.quantile(name, 0.5), 1e3 * timing.mean_processor(name))
             ratios = (timing.ratio_text(name, reference) for reference in references)
-            rows[f"n {window} x {batch_of(window)}, {name}"] = (*(f"{time:.1f}" for time in times), *ratios)
+            rows[f"n {window} x {batch_of(window, device)}, {name}"] = (*(f"{time:.1f}" for time in times), *ratios)
     columns = ("p50 [ms]", "CPU [ms]", *(f"faster than {name}" for name in (PUBLISHED, *PEERS)))
     return ResultTable("One step of training", columns, rows, how=str(pace))
 
@@ -91,10 +100,13 @@ def main() -> None:
     options = parser(__doc__, rounds=5, steps=1, figure=False)
     options.add_argument("--bf16", action="store_true", help="also with matrix products in bfloat16")
     options.add_argument("--windows", type=int, nargs="+", default=[64, 256, 1024], metavar="N", help="windows n")
+    options.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     args = options.parse_args()
     pace = pace_of(args)
-    timings = {window: time_window(window, pace, args.bf16) for window in args.windows}
-    write(table(timings, pace), args.json)
+    if args.device == "cuda":
+        torch.set_float32_matmul_precision("high")
+    timings = {window: time_window(window, pace, args.bf16, args.device) for window in args.windows}
+    write(table(timings, pace, args.device), args.json)
 
 
 if __name__ == "__main__":

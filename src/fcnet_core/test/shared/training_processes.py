@@ -35,14 +35,14 @@ CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["fcnet_core.learning.imitation", "torch._dynamo", "torch.utils.tensorboard"])
 
 
-def write_tiny_data(folder: Path, seeds: Sequence[int] = (0, 1)) -> Path:
-    """Targets that depend on the present and the past observation; episodes begin at steps 0, 50 and 100 of 120."""
+def write_tiny_data(folder: Path, seeds: Sequence[int] = (0, 1), steps: int = 120) -> Path:
+    """Targets that depend on the present and the past observation; episodes begin every 50 steps."""
     robot = load_robot("aliengo")
     writer = DatasetWriter(folder, velocity_manifest(robot, 50.0, {"expert": "made up"}))
     mixing = np.random.default_rng(7).normal(size=(70, 12)) * 0.1
-    first = np.broadcast_to(np.arange(120) % 50 == 0, (6, 120))
+    first = np.broadcast_to(np.arange(steps) % 50 == 0, (6, steps))
     for seed in seeds:
-        observation = np.random.default_rng(seed).normal(size=(6, 120, 70))
+        observation = np.random.default_rng(seed).normal(size=(6, steps, 70))
         observation[..., 4:] = 0.0
         past = np.roll(observation, 2, axis=1)
         past[:, :2] = 0.0

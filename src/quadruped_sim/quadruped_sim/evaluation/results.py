@@ -12,6 +12,7 @@ from msgspec import Struct
 from fcnet_core.errors import SimulationError
 from fcnet_core.files import write_whole
 from fcnet_core.observation import SensorModel
+from fcnet_core.verbs import markdown
 from quadruped_sim.evaluation.scenarios import ALL_COMMANDS, Scenario
 from quadruped_sim.evaluation.score import Score, shortfalls
 
@@ -187,8 +188,3 @@ def card_head(tags: Sequence[str], sensors: SensorModel) -> str:
         "sensors": sensors,
     }
     return f"---\n{yaml.safe_dump(facts, sort_keys=False)}---\n\n"
-
-
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown."""
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [header, ["---"] * len(header), *rows])

@@ -16,7 +16,7 @@ from fcnet_core.learning.runs import RunFolder
 from fcnet_core.model_file import check_robot, load_model
 from fcnet_core.observation.sensors import DEFAULT, SensorModel
 from fcnet_core.robot import Robot, load_robot
-from fcnet_core.verbs import STDOUT, add_json, check_json
+from fcnet_core.verbs import STDOUT, add_json, check_json, markdown
 from quadruped_sim.evaluation import results
 from quadruped_sim.evaluation.scenarios import Scenario, getting_up, scenarios
 from quadruped_sim.evaluation.score import Episodes, join, score_of
@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
         print(evaluation.text(), end="")
     if args.markdown:
         card = results.card_head([robot.name, model.card.policy_type], args.sensors) if model else ""
-        parts = [results.markdown(list(results.COLUMNS), rows), results.LEGEND, met, *more]
+        parts = [markdown(list(results.COLUMNS), rows), results.LEGEND, met, *more]
         write_whole(args.markdown, (card + "\n\n".join(parts) + "\n").encode(errors="replace"))
     for line in missed:
         print(f"fcnet: {line[0]} {line[-1]}", file=sys.stderr)
