@@ -36,8 +36,8 @@ MIXED = 0.05  # share of messages that another program's are at least
 FASTEST = 100.0  # [rad/s] more than any joint or trunk reaches
 SHORTEST = 1e-3  # [s] between two messages
 SPAN, DENSE = 0.2, 4  # [s] in which a trunk turns by more than its attitude's noise; messages at least
-TURNED = 0.2  # [rad] in SPAN, above which a gyroscope is compared with the attitude
-TOO_FAST = 5.0  # times the rate of the attitude
+TURNED = 0.2  # [rad] in SPAN, above which a rate is compared with its course
+TOO_FAST = 5.0  # times the rate of the course
 MOVED = 0.1  # [m, rad, m/s, rad/s] by which a quantity must change for one that stays the same not to be measured
 MEASURED = (
     (names.JOINT_STATES.name, "velocity", "position"),
@@ -85,7 +85,7 @@ def read_run(
         if not found[record]:
             raise ReplayError(_lacks(bag, readers[record], problems))
     found, reception = align_times(found, problems)
-    problems += [*_unknown(found, readers), *_mixed(found)]
+    problems += _unknown(found, readers)
     joints, sent = readers[names.JOINT_STATES.name].joints, found[names.JOINT_TRAJECTORY.name]
     modes, steps = records.NO_MODES, records.NO_STEPS
     targets = records.TargetRecord(np.empty(0), np.empty(0), np.empty((0, len(joints))))
@@ -107,8 +107,8 @@ def read_run(
 
 
 def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Problem]:
-    """Yield the quantities that messages do not measure, which are NaN; torques that are always zero become NaN, and
-    quantities that never change though the robot moves.
+    """Yield the quantities that messages do not measure or contradict, which are NaN, and the states of two programs;
+    torques that are always zero become NaN, and quantities that never change though the robot moves.
     """
     for record, quantity, other in MEASURED:
         values, moving = (found[record].get(name, np.empty((1, 1))) for name in (quantity, other))
@@ -118,11 +118,18 @@ def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Prob
             values[:], reason = np.nan, f"it never changes, though the {other} does"
         elif record == names.IMU.name and quantity == "orientation" and (level := _level_among_others(values)).any():
             values[level], reason = np.nan, "it is exactly level among others that are not, as of two programs"
-        elif record == names.IMU.name and quantity == "angular_velocity" and _is_too_fast(**found[record]):
-            values[:], reason = np.nan, f"it is over {TOO_FAST:g} times the rate of the orientation, as in degrees/s"
+        elif (
+            (course := _course(record, quantity, found[record]))
+            and _is_too_fast(found[record]["stamp"], *course)
+            and not _is_mixed(record, found[record])
+        ):
+            values[:], reason = np.nan, f"it is over {TOO_FAST:g} times the rate of the {other}, as in degrees/s"
         if count := int((~np.isfinite(values).all(axis=1)).sum()) if found[record] else 0:
             what = f"{count} of {counted(len(values), 'message')} of {readers[record].name}"
             yield Problem("unknown", f"{what} have no {quantity.replace('_', ' ')}: {reason.replace('_', ' ')}")
+    for record in (names.JOINT_STATES.name, names.IMU.name):
+        if _is_mixed(record, found[record]):
+            yield Problem("mixed", f"{record} jump to and fro, as of two programs; record it with one of them")
     effort = found[names.JOINT_STATES.name]["effort"]
     effort[:, ~effort.any(axis=0)] = np.nan
 
@@ -133,31 +140,42 @@ def _level_among_others(orientation: Array) -> Mask:
     return level & bool(np.count_nonzero(np.diff(level)) > MIXED * len(level))
 
 
-def _is_too_fast(stamp: Array, orientation: Array, angular_velocity: Array, **_others: Array) -> bool:
-    """Return whether gravity turns much faster by the angular velocity (N, 3) than by the orientation (N, 4), of which
-    the yaw need not be known. Spans of time are compared, because an attitude's noise is fast.
+def _course(record: str, quantity: str, arrays: Mapping[str, Array]) -> tuple[Array, Array] | None:
+    """Return what moves (N, K), and the rate (N, K) that it has by a quantity of a record: the joints, or gravity in
+    the body's frame, for which the yaw need not be known; None for other quantities.
     """
-    gravity, rows = projected_gravity(orientation), np.flatnonzero(np.diff(np.floor(stamp / SPAN), prepend=-np.inf))
-    rate = np.nan_to_num(np.cross(gravity, angular_velocity))[:-1]
-    by_rate = np.vstack([np.zeros(3), np.cumsum(rate * np.diff(stamp)[:, None], axis=0)])
-    turns = np.stack([np.linalg.norm(np.diff(turned[rows], axis=0), axis=1) for turned in (by_rate, gravity)])
-    dense = (np.diff(rows) >= DENSE) & (np.diff(stamp[rows]) < 2.0 * SPAN) & np.isfinite(turns[1])
+    if record == names.JOINT_STATES.name:
+        return arrays["position"], arrays["velocity"]
+    if record == names.IMU.name and quantity == "angular_velocity":
+        gravity = projected_gravity(arrays["orientation"])
+        return gravity, np.cross(gravity, arrays["angular_velocity"])
+    return None
+
+
+def _is_too_fast(stamp: Array, course: Array, rate: Array) -> bool:
+    """Return whether a rate (N, K) is much larger than that of its course (N, K). Spans of time are compared, because
+    the noise of both is fast.
+    """
+    rows = np.flatnonzero(np.diff(np.floor(stamp / SPAN), prepend=-np.inf))
+    by_rate = np.cumsum(np.nan_to_num(rate[:-1]) * np.diff(stamp)[:, None], axis=0)
+    by_rate = np.vstack([np.zeros(rate.shape[1]), by_rate])
+    moved = np.stack([np.linalg.norm(np.diff(place[rows], axis=0), axis=1) for place in (by_rate, course)])
+    dense = (np.diff(rows) >= DENSE) & (np.diff(stamp[rows]) < 2.0 * SPAN) & np.isfinite(moved[1])
     if not dense.any():
         return False
-    fast, slow = np.percentile(turns[:, dense], 90, axis=1)
+    fast, slow = np.percentile(moved[:, dense], 90, axis=1)
     return bool(fast > max(TURNED, TOO_FAST * slow))
 
 
-def _mixed(found: Found) -> Iterator[Problem]:
-    """Yield the topics of the state that jump between two courses."""
-    position, orientation = found[names.JOINT_STATES.name]["position"], found[names.IMU.name]["orientation"]
-    moved = np.abs(np.diff(position, axis=0)).max(axis=1, initial=0.0)
-    turned = 2.0 * np.arccos(np.minimum(np.abs((orientation[1:] * orientation[:-1]).sum(axis=1)), 1.0))
-    for topic, jump in ((names.JOINT_STATES, moved), (names.IMU, turned)):
-        fast = jump > FASTEST * np.maximum(np.diff(found[topic.name]["stamp"]), SHORTEST)
-        if fast.sum() > MIXED * len(fast):
-            what = f"{topic.name} jump to and fro, as of two programs; record it with one of them"
-            yield Problem("mixed", what)
+def _is_mixed(record: str, arrays: Mapping[str, Array]) -> bool:
+    """Return whether the joints or the trunk jump between two courses, of two programs."""
+    if record == names.JOINT_STATES.name:
+        jump = np.abs(np.diff(arrays["position"], axis=0)).max(axis=1, initial=0.0)
+    else:
+        orientation = arrays["orientation"]
+        jump = 2.0 * np.arccos(np.minimum(np.abs((orientation[1:] * orientation[:-1]).sum(axis=1)), 1.0))
+    fast = jump > FASTEST * np.maximum(np.diff(arrays["stamp"]), SHORTEST)
+    return bool(fast.sum() > MIXED * len(fast))
 
 
 def _lacks(bag: Bag, reader: _TopicReader, problems: list[Problem]) -> str:

@@ -74,7 +74,7 @@ def go2(tmp_path, request):
         sent = writer.add_connection("/lowcmd", "unitree_go/msg/LowCmd", typestore=types)
         for tick in range(400):
             time = 1_700_000_000_000_000_000 + tick * 5_000_000
-            motors = [motor(1, float(q), 0.125 * index, 2.5) for index, q in enumerate([*POSE, *[9.0] * 8])]
+            motors = [motor(1, float(q), index / 64, 2.5) for index, q in enumerate([*POSE, *[9.0] * 8])]
             message = types.types["unitree_go/msg/LowState"](np.zeros(2, dtype=np.uint8), imu, motors, tick)
             writer.write(state, time, types.serialize_cdr(message, "unitree_go/msg/LowState"))
             if tick % 2:
@@ -88,7 +88,7 @@ def test_a_go2_bag_is_read_through_its_map(go2) -> None:
     run = read_run(open_bag(go2), topic_map=load_topic_map(MAPS / "go2.yaml"))
     assert run.joints.position.shape == (400, 12)
     np.testing.assert_allclose(run.joints.position[7], POSE, atol=1e-6)
-    np.testing.assert_allclose(run.joints.velocity[7], 0.125 * np.arange(12))
+    np.testing.assert_allclose(run.joints.velocity[7], np.arange(12) / 64)
     np.testing.assert_allclose(run.joints.effort[7], 2.5)
     np.testing.assert_allclose(run.imu.orientation[7], [np.sin(TILT / 2), 0, 0, np.cos(TILT / 2)], atol=1e-6)
     np.testing.assert_allclose(run.imu.angular_velocity[7], 0.5)

@@ -332,7 +332,8 @@ def test_states_of_two_programs_become_no_data_and_the_report_says_the_same(writ
     bag = write_bag(seconds=1.0, edit=edit)
     with pytest.raises(FcnetError, match="two programs") as refused:
         dataset_from_bags([bag], tmp_path / "data", BagReading("aliengo"), print)
-    found = findings(evaluate_bag(bag, robot_name="aliengo"))
+    found = findings(evaluation := evaluate_bag(bag, robot_name="aliengo"))
     (mixed,) = (finding for finding in found if finding.code == "mixed")
     assert mixed.level == "bad" and mixed.sentence[:-1] in str(refused.value) and topic in mixed.sentence
     assert "out_of_order" not in {finding.code for finding in found}
+    assert np.isfinite(evaluation.run.joints.velocity).all(), "of which program is unknown, but they were measured"

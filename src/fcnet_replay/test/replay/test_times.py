@@ -161,15 +161,21 @@ def second_imu(messages):
             yield topic, received + 2_000_000, stamped(data, lambda stamp: stamp + 2_000_000)
 
 
-def in_degrees(messages):
-    """The gyroscope."""
-    for topic, received, data in messages:
-        if topic == IMU:
-            imu = TYPES.deserialize_cdr(data, "sensor_msgs/msg/Imu")
-            for axis in "xyz":
-                setattr(imu.angular_velocity, axis, np.degrees(getattr(imu.angular_velocity, axis)))
-            data = bytes(TYPES.serialize_cdr(imu, "sensor_msgs/msg/Imu"))
-        yield topic, received, data
+def in_degrees(topic):
+    """An edit: the angular velocities of a topic."""
+
+    def edit(messages):
+        for name, received, data in messages:
+            if name == topic:
+                kind = f"sensor_msgs/msg/{'Imu' if topic == IMU else 'JointState'}"
+                message = TYPES.deserialize_cdr(data, kind)
+                turning = message.angular_velocity if topic == IMU else message
+                for part in "xyz" if topic == IMU else ["velocity"]:
+                    setattr(turning, part, np.degrees(getattr(turning, part)))
+                data = bytes(TYPES.serialize_cdr(message, kind))
+            yield name, received, data
+
+    return edit
 
 
 IMU_AHEAD, IMU_ZERO = with_stamps(lambda _, stamp: stamp + 3 * 10**9, IMU), with_stamps(lambda *_: 0, IMU)
@@ -199,7 +205,8 @@ AFTER = 150  # at least so many steps, where some are left out around the damage
         (FROZEN, {"no_stamp"}, None, ALL),
         (SOME_WRONG, {"clock", "no_stamp"}, AFTER, ALL),
         (second_imu, {"unknown"}, ALL, AFTER),
-        (in_degrees, {"unknown"}, None, None),
+        (in_degrees(IMU), {"unknown"}, None, None),
+        (in_degrees(JOINTS), {"unknown"}, None, None),
         (shuffled, {"order"}, ALL, ALL),
         (lambda messages: messages[::-1], {"order"}, ALL, ALL),
         (exchanged_files, {"order"}, ALL, ALL),
