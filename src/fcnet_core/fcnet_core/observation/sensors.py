@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.random import Generator
 
-from fcnet_core.arrays import Array, ArraySpec, Floats, Mask, Rows, Single, part_name
+from fcnet_core.arrays import ArraySpec, Floats, Mask, Rows, Single, part_name
 from fcnet_core.files import CONFIG, NotNegative, Positive, read_settings
 
 SensorModel = Literal["board", "white"]
@@ -58,7 +58,7 @@ class BatchGenerator:
             child._groups = [(rng.spawn(1)[0], robots) for rng, robots in self._groups]
         return made
 
-    def standard_normal(self, shape: Sequence[int], dtype: type[np.floating] = np.float64) -> Floats:
+    def standard_normal(self, shape: Sequence[int], dtype: type[np.float32 | np.float64] = np.float64) -> Floats:
         """Return numbers (..., robots, n), as Generator does."""
         *steps, _, size = shape
         drawn = [rng.standard_normal((robots, *steps, size), dtype) for rng, robots in self._groups]
@@ -103,7 +103,7 @@ class SensorErrors:
         self._white, self._drift, self._step = scaled(0, noisy), scaled(1, once), scaled(3, rounded)
         self._noisy, self._drifts, self._rounded = _runs(noisy), _runs(drifts), _runs(rounded)
         self._rng, self._slow_rng = rng, rng.spawn(1)[0]
-        self._slow: Array = np.zeros((len(once),) if batch is None else (batch, len(once)))
+        self._slow: Floats = np.zeros((len(once),) if batch is None else (batch, len(once)))
         self._bound = np.zeros_like(self._slow) + scaled(2, once)
         self._time_constant = np.broadcast_to(figures[4, once], self._slow.shape).astype(np.float32)
         self.reset()
@@ -131,7 +131,7 @@ class SensorErrors:
             measured[..., entries] = step * np.rint(measured[..., entries] / step)
         return measured
 
-    def _slow_errors(self, steps: int, period: float) -> Array:
+    def _slow_errors(self, steps: int, period: float) -> Floats:
         """Return the slow errors of the next steps (steps, B, n) or (steps, n)."""
         keep = np.exp(-period / self._time_constant)
         drawn = self._slow_rng.standard_normal((steps, *self._slow.shape)) * (self._drift * np.sqrt(1 - keep**2))
