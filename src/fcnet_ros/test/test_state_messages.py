@@ -50,19 +50,14 @@ def store(buffer, names=JOINTS, now=1.0, **values):
     buffer.store_imu(imu, now)
 
 
-def test_joints_are_matched_by_name_in_any_order_among_others(buffer):
+def test_joints_and_their_torques_are_matched_by_name_in_any_order_among_others(buffer):
     names = [*reversed(JOINTS), "arm_joint"]
     store(buffer, names)
     assert buffer.problem(1.0) is None
     np.testing.assert_allclose(buffer.joint_position, np.arange(12)[::-1] * 0.1)
     np.testing.assert_allclose(buffer.joint_velocity, np.arange(12)[::-1])
-
-
-def test_torques_are_known_where_there_is_one_for_each_joint(buffer):
-    store(buffer)
-    assert np.isnan(buffer.joint_effort).all()
-    names = JOINTS[::-1]
-    joints = JointState(name=names, position=np.zeros(12), velocity=np.zeros(12), effort=np.arange(12.0))
+    assert np.isnan(buffer.joint_effort).all()  # there is not one for each joint
+    joints = JointState(name=JOINTS[::-1], position=np.zeros(12), velocity=np.zeros(12), effort=np.arange(12.0))
     buffer.store_joints(serialize_message(joints), 1.0)
     np.testing.assert_array_equal(buffer.joint_effort, np.arange(12.0)[::-1])
 

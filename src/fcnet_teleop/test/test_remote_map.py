@@ -116,7 +116,6 @@ MISSING = object()
         ("joystick.level", ["L1", "F1"], "lacks F1"),
         ("layouts.ps.axes", ["lx", "lx"], "lx twice"),
         ("layouts.xbox.buttons", ["A", "A"], "A twice"),
-        ("layouts.xbox.pressed.L2", "rz", "layouts[...].pressed"),
         ("layouts.xbox.more_buttons", [-1], "layouts[...].more_buttons"),
         ("layouts.xbox.more_buttons", [], "layouts[...].more_buttons"),
         ("layouts.gamepad.frame_id", "unitree_remote", "unitree_remote twice"),

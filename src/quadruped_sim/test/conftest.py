@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_robots import BIPED, TAILED, small_model
+from made_robots import BIPED, TAILED, plain_scales, small_model
 
 from fcnet_core.learning.config import example_config
 from fcnet_core.model_file import PolicyModel, card_for_robot, save_model
@@ -67,12 +67,7 @@ def teacher(aliengo: Robot) -> PolicyModel:
     config, rng = example_config(MLPConfig, observation=97, window=1, hidden=(16,)), np.random.default_rng(0)
     mean = rng.normal(0, 0.2, config.observation).astype(np.float32)
     weights = {name: rng.normal(0, 0.2, shape).astype(np.float32) for name, shape in config.weight_shapes().items()}
-    scales = {
-        "observation_mean": mean,
-        "observation_std": np.ones_like(mean),
-        "action_mean": aliengo.stand_pose.astype(np.float32),
-        "action_scale": np.full(12, 0.1, np.float32),
-    }
+    scales = plain_scales(config.observation, aliengo.stand_pose, 0.1) | {"observation_mean": mean}
     return PolicyModel(card_for_robot(aliengo, config), weights, scales, exported_step(config))
 
 

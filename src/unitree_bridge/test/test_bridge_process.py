@@ -91,7 +91,6 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
         ("robot_file", "/nowhere/aliengo.yaml", "/nowhere/aliengo.yaml"),
         ("robot_file", str(ROBOT_FOLDER / "a1.yaml"), "a1_bridge"),
         ("robot_file", None, "safety.max_power"),  # a file without it
-        ("netwrok.target", "127.0.0.1", "netwrok.target"),
         ("use_sim_time", True, "use_sim_time"),
     ],
 )

@@ -91,11 +91,6 @@ def test_arguments_are_taken_shown_or_refused(finish, launch_file, entities, arg
     assert "robot a1 at" not in output or not arguments
 
 
-def test_run_becomes_the_executable(run_node, finish, tmp_path):
-    code, output = finish("run", "echoing", "echo_arguments", "x", "-y", AMENT_PREFIX_PATH=str(tmp_path / "install"))
-    assert (code, output) == (0, "['x', '-y'] None\n")
-
-
 MISSING = "package 'nowhere' is not in this workspace"
 VERBS = [("launch nowhere x.launch.py", 1, MISSING), ("run nowhere x", 1, MISSING), ("topic bw /x", 2, "'bw'")]
 

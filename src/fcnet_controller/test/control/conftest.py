@@ -49,7 +49,7 @@ class Bench:
         self.velocity = np.zeros(12)
         self.orientation, self.angular_velocity = UPRIGHT, np.zeros(3)
         self.names = list(robot.joint_names)
-        self.silent, self.blocked = False, None  # a joint that stays where it is
+        self.silent = False
         self.stamps = (0, 0)  # [s] of all joint states and IMU messages; 0: none
         self.sent = []
 
@@ -76,8 +76,6 @@ class Bench:
             self.sent.append(target)
             if target is not None:
                 self.position = target.copy()
-            if self.blocked is not None:
-                self.position[self.blocked] = self.robot.lower[self.blocked]
 
     def fall_silent(self):
         self.silent = True

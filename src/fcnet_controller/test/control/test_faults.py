@@ -16,7 +16,6 @@ FAILURES = {
     "joint_states is 0.22 s old by its stamp": lambda bench: setattr(bench, "stamps", (7, 0)),
     "imu/data is 0.22 s old by its stamp": lambda bench: setattr(bench, "stamps", (0, 7)),
     "observation": lambda bench: bench.velocity.fill(1e300),  # finite, but not in single precision
-    "FR_calf_joint": lambda bench: setattr(bench, "blocked", 2),
     "policy": lambda bench: setattr(bench.policy, "fixed_action", np.full(12, math.nan, np.float32)),
     "emergency stop": lambda bench: bench.core.emergency_stop(),
     "FR_calf_joint has 95": lambda bench: bench.core.set_bridge_fault("temperature: FR_calf_joint has 95 deg C"),
@@ -35,7 +34,7 @@ def test_a_failure_while_walking_damps_and_latches(bench, robot, words):
     reached = bench.policy.observations[: -1 if words == "observation" else None]  # which the policy refused
     assert np.isfinite(np.array(reached)).all()
     bench.orientation, bench.names, bench.velocity = UPRIGHT, list(bench.robot.joint_names), np.zeros(12)
-    bench.silent, bench.policy.fixed_action, bench.blocked, bench.stamps = False, None, None, (0, 0)
+    bench.silent, bench.policy.fixed_action, bench.stamps = False, None, (0, 0)
     bench.position = robot.lie_pose.copy()
     bench.core.set_bridge_fault("")
     bench.run(1.0, vx=0.5)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from made_robots import plain_scales
 from msgspec import structs
 
 from fcnet_core.errors import FcnetError
@@ -23,17 +24,9 @@ Form = Callable[[PolicyModel, np.ndarray], np.ndarray]  # observations (T, n), t
 
 def model_of(config: PolicyConfig, weights: dict[str, np.ndarray], export: bool = True) -> PolicyModel:
     """A policy whose network sees observations as they are, and whose outputs are the actions."""
-    return PolicyModel(
-        card_for_robot(load_robot("aliengo"), config, observation_clip=1e6),
-        weights,
-        {
-            "observation_mean": np.zeros(config.observation, np.float32),
-            "observation_std": np.ones(config.observation, np.float32),
-            "action_mean": np.zeros(config.action, np.float32),
-            "action_scale": np.ones(config.action, np.float32),
-        },
-        exported_step(config) if export else b"",
-    )
+    card = card_for_robot(load_robot("aliengo"), config, observation_clip=1e6)
+    scales = plain_scales(config.observation, np.zeros(config.action))
+    return PolicyModel(card, weights, scales, exported_step(config) if export else b"")
 
 
 def with_units(model: PolicyModel) -> PolicyModel:
