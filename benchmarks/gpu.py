@@ -41,7 +41,7 @@ def filters(device: str, timed: bool, window: int, shape: tuple[int, ...], past:
     """Compare the kernels with float64, for outputs (B, T, C) after `past` steps, or time them and others [ms]."""
     slide = importlib.import_module("fcnet_core.policies.fcnet.sliding_filter").slide
     size = FCNetConfig(observation=1, action=1, window=window, modes=min(10, (window + 1) // 2), hidden=shape[2])
-    csc, drawn = network.CausalSpectralConvolution(size).to(device), {"device": device, "dtype": getattr(torch, kind)}
+    csc, drawn = network.CausalSpectralConvolution(size).to(device), Row(device=device, dtype=getattr(torch, kind))
     x, gradient = (torch.randn(shape[0], rows, shape[2], **drawn) for rows in (past + shape[1], shape[1]))
     outputs = {
         "kernels": lambda x: slide(x, torch.stack(csc.folded(csc.weights)), csc._turns, window, past),
@@ -61,7 +61,7 @@ def filters(device: str, timed: bool, window: int, shape: tuple[int, ...], past:
 
 def network_errors(device: str, **settings: Any) -> Row:
     """Compare loss and gradients of the fifth step of the imitation preset with those on a CPU."""
-    trainers = [trainer_of("imitation", device=place, **settings) for place in (device, "cpu")]
+    trainers: list[Any] = [trainer_of("imitation", device=place, **settings) for place in (device, "cpu")]
     losses = [[trainer.optimise() for _ in range(5)][-1] for trainer in trainers]
     gradients = [torch.cat([weight.grad.flatten() for weight in trainer.network.parameters()]) for trainer in trainers]
     return {"loss": _error(*losses), "dW": _error(*gradients)}
@@ -69,15 +69,15 @@ def network_errors(device: str, **settings: Any) -> Row:
 
 def steps(device: str, precision: str, window: int, batch: int, crop: int, **settings: Any) -> Row:
     """Time optimiser steps of FCNet and the Transformer [ms] on crops that stay on the GPU, and their memory [GB]."""
-    calls, memory, settings = {}, {}, settings | {"precision": precision, "batch": batch, "crop": crop}
+    calls, memory, settings = Row(), Row(), settings | {"precision": precision, "batch": batch, "crop": crop}
     for name, preset in (("FCNet", "imitation"), ("Transformer", "transformer")):
         torch.cuda.reset_peak_memory_stats()
         trainer = trainer_of(preset, device=device, config={"window": window}, **settings)
         tensors = trainer._tensors_of(0)
         placed = trainer._placed(tensors)
         vars(trainer).update(_tensors_of=lambda _, held=tensors: held, _placed=lambda _, held=placed: held)
-        calls[name] = lambda run=trainer: (run.optimise(), run.network.zero_grad())  # the other's graphs use its memory
-        calls[name]()
+        calls[name] = trainer.optimise
+        trainer.optimise()
         memory[f"{name} [GB]"] = (torch.cuda.max_memory_allocated() - torch.cuda.memory_allocated()) / 1e9
     times = _turns(calls, "do_bench")
     return times | {"ratio": np.divide(times["FCNet"], times["Transformer"]).tolist()} | memory
