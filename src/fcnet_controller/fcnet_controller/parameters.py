@@ -22,7 +22,7 @@ class ControllerParameters(RecorderParameters):
     runtime: RuntimeName = parameter(  # noqa: RUF009 - a str, which ruff does not see
         "auto", "runtime of the policy; auto is numba if the policy has a compiled step", choices=get_args(RuntimeName)
     )
-    control_rate: float = parameter(0.0, "control rate [Hz], multiple of the policy's; 0: the policy's", CONTROL_RATES)
+    control_rate: float = parameter(0.0, "control rate [Hz], multiple of the policy rate; 0: the same", CONTROL_RATES)
     cmd_vel_timeout: float = parameter(VELOCITY_TIMEOUT, "age [s] from which a cmd_vel counts as zero", (0.05, 5.0))
     state_timeout: float = parameter(0.2, "age [s] of a state, or lateness of the loop, that is a fault", (0.01, 1.0))
     use_stamped_cmd_vel: bool = parameter(False, "cmd_vel is a TwistStamped instead of a Twist")

@@ -23,7 +23,7 @@ LIST_GROUP = "fcnet.lists"  # entry points: functions that return a description 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     names = sorted(entry.name for entry in entry_points(group=LIST_GROUP))
-    parser.add_argument("what", nargs="?", choices=names, help="the kind of names (default: all)")
+    parser.add_argument("what", nargs="?", choices=names, help="type of names to list (default: all)")
     add_json(parser, "the names")
 
 

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     begin = "time in the walk at which the film starts (default: 0)"
     add("--from", dest="begin", type=option(NotNegative), default=0.0, metavar="S", help=begin)
     add("--seconds", type=option(Length), default=20.0, metavar="S", help="maximum duration (default: 20)")
-    add("--camera", choices=CAMERAS, default="corner", help="the view (default: corner)")
+    add("--camera", choices=CAMERAS, default="corner", help="camera position (default: corner)")
     add("--size", default="640x360", metavar="WxH", help="size of the picture (default: 640x360)")
     add("--fps", type=option(Rate), default=20.0, metavar="N", help="pictures per second (default: 20)")
 

@@ -18,7 +18,7 @@ from unitree_lowlevel.network import resolve
 from unitree_lowlevel.safety.checks import require_drivable
 from unitree_lowlevel.transport import LOCAL_PORT, TRANSPORTS, make_transport
 
-_ADVICE = "Run it with the robot lying on the ground or hung up: its motors go off, a standing robot falls."
+_ADVICE = "Run it with the robot lying on the ground or hung up: motors are switched off, so a standing robot falls."
 
 
 def main(robot: str) -> int:
@@ -44,12 +44,12 @@ def _parser(robot: str) -> argparse.ArgumentParser:
         prog="doctor", description=f"Check the route to the {robot}, and the {robot}. {_ADVICE}"
     )
     parser.add_argument("--target", default="192.168.123.10", help="the robot's address (%(default)s)")
-    parser.add_argument("--port", type=int, default=8007, help="its UDP port (%(default)s)")
+    parser.add_argument("--port", type=int, default=8007, help="the robot's UDP port (%(default)s)")
     parser.add_argument("--local-port", type=int, default=LOCAL_PORT, help="this computer's UDP port (%(default)s)")
     parser.add_argument("--generation", choices=tuple(GENERATIONS), default="gen33", help="wire format (%(default)s)")
     parser.add_argument("--transport", choices=TRANSPORTS, default="wire", help="sdk: vendor's library (%(default)s)")
     parser.add_argument("--seconds", type=_seconds, default=3.0, help="duration of the measurement [s] (%(default)s)")
-    parser.add_argument("--by-hand", type=_seconds, metavar="SECONDS", help="then name joints that you move by hand")
+    parser.add_argument("--by-hand", type=_seconds, metavar="SECONDS", help="at the end, name the joints you move")
     return parser
 
 
