@@ -36,12 +36,6 @@ def test_a_slow_error_has_its_deviation_its_time_constant_and_its_bound(part, sc
     assert abs(found[0].mean()) < 0.05 * scale * sensor.drift  # there from the first reading, in both directions
 
 
-@pytest.mark.parametrize("part", ["projected_gravity", "angular_velocity"])
-def test_white_noise_is_what_differs_between_readings_of_one_instant(part):
-    found = measured(200, 0.0, 50, part)
-    np.testing.assert_allclose(np.diff(found, axis=0).std() / np.sqrt(2), BOARD[part].white, rtol=0.03)
-
-
 def test_a_bias_of_the_gyroscope_hardly_changes_in_an_episode():
     found = measured(101, 0.1, 200, "angular_velocity")
     bias = found[:50].mean(axis=0), found[-50:].mean(axis=0)

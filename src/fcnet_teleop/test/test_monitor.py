@@ -9,18 +9,16 @@ from contextlib import closing, suppress
 
 import numpy as np
 import pytest
-from builtin_interfaces.msg import Time
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus
 from geometry_msgs.msg import Pose
 from nav_msgs.msg import Odometry
 from ros_harness import TIMEOUT, wait_until
-from sensor_msgs.msg import Imu, PointCloud2
+from sensor_msgs.msg import Imu
 from std_msgs.msg import String
 
 from fcnet_core.legs.kinematics import LegKinematics
 from fcnet_core.names import Mode
-from fcnet_ros.state_messages import GroundPatch
-from fcnet_ros.topics import DIAGNOSTICS, ODOM, ROBOT_FAULT, TERRAIN
+from fcnet_ros.topics import DIAGNOSTICS, ODOM, ROBOT_FAULT
 
 MONITOR = "fcnet_teleop.monitor.node"
 
@@ -30,7 +28,7 @@ class Page:
 
     def __init__(self, host):
         self._host, self._number = host, 0
-        self.snapshot, self.status, self.ground, self.snapshots = {}, {}, {}, 0
+        self.snapshot, self.status, self.snapshots = {}, {}, 0
         threading.Thread(target=self._read, daemon=True).start()
 
     def post(self, path, content=None, status=200):
@@ -145,17 +143,6 @@ def test_an_odometry_without_orientation_moves_no_robot(monitor, ideal_robot):
 
     wait_until(lambda: places(7.0, 1.0) == 7.0, "the odometry")
     wait_until(lambda: places(9.0, 0.0) == 0.0, "the end of the odometry, after which the robot walks on the spot")
-
-
-def test_the_ground_of_a_simulator_is_shown_and_nonsense_is_not(monitor, client):
-    publisher = TERRAIN.publisher(client.node)
-    publisher.publish(GroundPatch(-0.1, -0.2, 0.1, np.array([[0.0, 0.06, 0.06], [0.0, 0.1, 0.1]])).message(Time()))
-    wait_until(lambda: monitor.ground, "the ground")
-    assert monitor.ground["heights"] == [[0, 60, 60], [0, 100, 100]]
-    assert (monitor.ground["x"], monitor.ground["y"]) == pytest.approx((-0.1, -0.2))
-    publisher.publish(PointCloud2(width=2**31, height=2, point_step=12))
-    snapshots = monitor.snapshots
-    wait_until(lambda: monitor.snapshots > snapshots + 5, "more snapshots")
 
 
 def test_the_robots_fault_is_shown(monitor, client):
