@@ -21,7 +21,7 @@ def causal_filter(x: Tensor, h: Tensor) -> Tensor:
     if torch.compiler.is_exporting():  # ONNX has neither the compiled code nor fast transforms
         rows = pad(x.transpose(1, 2), (h.shape[0] - 1, 0))
         return conv1d(rows, h.flip(0).T[:, None], groups=h.shape[1]).transpose(1, 2)
-    if h.shape[0] <= DIRECT_WINDOW and x.device.type == "cpu":
+    if h.shape[0] <= DIRECT_WINDOW and x.device.type == "cpu" and not torch.compiler.is_compiling():
         y: Tensor = DirectFilter.apply(x, h)
         return y
     steps = x.shape[1]
