@@ -1,8 +1,12 @@
-"""The walking environments: accepted by Gymnasium and stable-baselines3, and what a robot sees, earns and is told."""
+"""The walking environments: accepted by Gymnasium and stable-baselines3, and what a robot sees, earns and is told. The
+notebooks run.
+"""
 
+import json
 import os
 import pickle
 import warnings
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -159,3 +163,16 @@ def test_what_cannot_be_done_is_one_sentence() -> None:
     for action in (np.full(12, np.nan), np.zeros(3)):
         with pytest.raises(SimulationError, match="actions must be finite"):
             env.step(action)
+
+
+NOTEBOOKS = sorted((Path(__file__).parents[3] / "docs" / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_nobody_falls(path: Path) -> None:
+    # Its cells are Python and nothing else, so that no kernel is needed to run them.
+    cells = [cell for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, object] = {}
+    for cell in cells:
+        exec("".join(cell["source"]), names)
+    assert names["fell"] is False

@@ -1,4 +1,11 @@
-"""What goes wrong with a robot: the joints are damped, the reason is reported, and nothing moves until a reset."""
+"""What goes wrong with a robot, as by attacks: the joints are damped, the reason is reported, and nothing moves until a
+reset.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from ros_harness import assert_refused
@@ -89,3 +96,17 @@ def test_a_claim_that_is_repeated_ends_no_motion_and_lets_none_begin(following, 
 def test_a_second_bridge_of_a_robot_is_refused(bridge, start, other):
     assert_refused(start(auto_start=True, **other), "already")
     assert bridge.alive
+
+
+ATTACKER = Path(__file__).parents[3] / "benchmarks" / "bridge" / "attacker.py"
+DURATION = 15.0  # [s], or until every class was tried
+
+
+def test_attacks_end_no_program_and_bring_nothing_unsafe_to_the_wire(tmp_path):
+    options = ["--duration", str(DURATION), "--physics", "joints", "--busy"]
+    finished = subprocess.run([sys.executable, ATTACKER, *options, "--json", tmp_path / "result.json"])
+    result = json.loads((tmp_path / "result.json").read_text())
+    violations = {one["attack"]: one["violations"] for one in result["outcomes"] if one["violations"]}
+    assert violations == {} and finished.returncode == 0
+    assert {one["kind"] for one in result["outcomes"]} == {"topic", "service", "wire"}
+    assert result["commands"] > 100 * DURATION

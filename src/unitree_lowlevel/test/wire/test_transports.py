@@ -1,4 +1,6 @@
-"""Commands and states over real UDP sockets, by the codec and, where the vendor's module is installed, by that."""
+"""Commands and states over real UDP sockets, by the codec and, where the vendor's module is installed, by that; and how
+the cycles of the loop meet the arrival of states.
+"""
 
 import select
 import socket
@@ -14,6 +16,7 @@ from low_level_samples import VECTORS, command, healthy_state
 from fcnet_core.errors import TransportError, WireError
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GEN33, GENERATIONS, LowCommand, LowState, decode_state, encode_command, encode_state
+from unitree_lowlevel.io_process import StatePhase
 from unitree_lowlevel.sdk_transport import SdkTransport, find_sdk
 from unitree_lowlevel.transport import RESTART_AFTER, TickOrder, make_transport
 
@@ -289,3 +292,26 @@ def test_the_library_sends_the_very_bytes_of_the_codec_and_reads_its_very_states
         for field in fields(LowState):
             np.testing.assert_array_equal(getattr(read, field.name), getattr(expected, field.name), err_msg=field.name)
     assert transport.counters.received == len(states)
+
+
+PERIOD = 0.002
+
+
+@pytest.mark.parametrize(
+    ("first_arrival", "jitter", "found"),
+    [(PERIOD - 0.0001, 0.0003, 1.0), (0.0005, 0.0, 1.0), (0.0005, 0.002, 0.0), (0.0005, 0.01, 0.0)],
+)
+def test_states_that_come_at_about_the_time_of_a_cycle_are_found_after_a_while_and_no_jitter_makes_the_loop_slow(
+    first_arrival, jitter, found
+):
+    """found: least share of the last second's cycles that find a state, for states PERIOD apart."""
+    arrivals = np.sort(first_arrival + PERIOD * np.arange(5100) + jitter * np.random.default_rng(0).random(5100))
+    phase, now, finds, received = StatePhase(PERIOD), 0.0, [], 0
+    while now < 10.0:
+        now += PERIOD
+        arrived = int(np.searchsorted(arrivals, now))
+        finds.append(arrived > received)
+        received = arrived
+        now += phase.shift(received, now)
+    assert np.mean(finds[-500:]) >= found
+    assert len(finds) / 10.0 > 499.0
