@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
@@ -72,8 +72,18 @@ class Processes:
         """Return the network's `actions`, with gradients averaged over all processes, and the weights of rank 0."""
         if self.count == 1:
             return network.actions
-        averaged = DistributedDataParallel(network, gradient_as_bucket_view=True)
-        return lambda observation: averaged(observation)[0]
+        return DistributedDataParallel(Actions(network), gradient_as_bucket_view=True)
+
+
+class Actions(nn.Module):
+    """A module whose forward pass is that of a network's actions."""
+
+    def __init__(self, network: PolicyNetwork) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, observation: Any) -> Tensor:
+        return self.network.actions(observation)
 
 
 def check_gpu(number: int) -> None:

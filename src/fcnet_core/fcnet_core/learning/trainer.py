@@ -119,7 +119,8 @@ class Trainer:
         self._parallel = processes.parallel(self.network)
         self._error = self._error_of_batch
         if self._device.type == "cuda" if config.compile == "auto" else config.compile:
-            self._error = torch.compile(self._error_of_batch, mode="reduce-overhead", dynamic=False)
+            graphs = "reduce-overhead" if processes.count == 1 else "default"  # DDP's hooks cannot be in a CUDA graph
+            self._error = torch.compile(self._error_of_batch, mode=graphs, dynamic=False)
         rate, betas, eps = config.learning_rate, config.betas, config.eps
         self._optimiser = torch.optim.Adam(network.parameters(), rate, betas, eps, fused=True)
         self._ahead = AHEAD[self._device.type]
@@ -203,6 +204,7 @@ class Trainer:
     def _too_large(self, tensors: Tensors) -> FcnetError:
         """Return the error for crops that the memory does not hold. It names how many fit, found by halving them."""
         self._parallel = self.network.actions  # the other processes take no part in this
+        torch.compiler.reset()  # frees the memory of CUDA graphs
         crops, loss = len(tensors[2]), None
         while loss is None and crops > 1:
             crops //= 2
