@@ -124,12 +124,14 @@ def cluster() -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
+    mask = os.umask(0o022)
     nodes = Cluster(initialize_head=True, head_node_args=node)
     try:
-        mask, path = os.umask(0o077), os.environ.pop("PYTHONPATH", "")
+        os.umask(0o077)
+        path = os.environ.pop("PYTHONPATH", "")
         nodes.add_node(**node)
-        os.umask(mask)
         os.environ["PYTHONPATH"] = path
+        os.umask(mask)
         yield nodes
     finally:
         nodes.shutdown()
