@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
+from fcnet_core import counted
 from fcnet_core.errors import FcnetError
 from fcnet_core.policies.network import PolicyNetwork
 
@@ -63,7 +64,9 @@ class Processes:
         if not (found := torch.cuda.device_count()):
             raise FcnetError("device is cuda, but PyTorch finds no GPU on this machine; set device: cpu")
         if self.local_rank >= found:
-            raise FcnetError(f"this machine has {found} GPUs; start torchrun with --nproc-per-node={found} or fewer")
+            raise FcnetError(
+                f"this machine has {counted(found, 'GPU')}; start torchrun with --nproc-per-node={found} or fewer"
+            )
         torch.cuda.set_device(self.local_rank)
         check_gpu(self.local_rank)
         return torch.device("cuda", self.local_rank)
