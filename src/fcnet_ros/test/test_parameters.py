@@ -31,9 +31,12 @@ def settings_node(make_node):
     return make
 
 
-def test_values_that_are_given_replace_the_defaults(settings_node):
+def test_values_that_are_given_replace_the_defaults_and_only_changeable_ones_can_be_set_later(settings_node):
     node = settings_node(rate=100.0, network__port=9000, use_sim_time=False)
     assert declare_fixed_parameters(node, Settings) == Settings(rate=100.0, port=9000)
+    results = node.set_parameters([Parameter("rate", value=20.0), Parameter("speed", value=1.0)])
+    assert [result.successful for result in results] == [False, True]
+    assert read_parameters(node, Settings) == Settings(rate=100.0, port=9000, speed=1.0)
 
 
 def test_a_configured_node_accepts_changeable_parameters_only_and_no_other_clock(settings_node):
@@ -81,14 +84,6 @@ def test_a_value_set_later_is_read_and_a_word_that_is_no_choice_is_refused(setti
     assert not refused.successful
     assert "choose wire or sdk" in refused.reason
     assert read_parameters(node, Settings) == Settings(rate=20.0)
-
-
-def test_only_changeable_parameters_can_be_set_where_the_others_are_fixed(settings_node):
-    node = settings_node()
-    declare_fixed_parameters(node, Settings)
-    results = node.set_parameters([Parameter("rate", value=20.0), Parameter("speed", value=1.0)])
-    assert [result.successful for result in results] == [False, True]
-    assert read_parameters(node, Settings) == Settings(speed=1.0)
 
 
 def test_a_home_folder_in_a_text_is_expanded(settings_node, monkeypatch):

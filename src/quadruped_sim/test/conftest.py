@@ -37,17 +37,6 @@ def tailed() -> Robot:
     return load_robot(TAILED)
 
 
-@pytest.fixture
-def robot_from(tmp_path: Path) -> Callable[[str], Robot]:
-    """Reads a robot from the text of a robot file in the test's folder."""
-
-    def read(text: str) -> Robot:
-        (tmp_path / "robot.yaml").write_text(text)
-        return load_robot(tmp_path / "robot.yaml")
-
-    return read
-
-
 @pytest.fixture(scope="session")
 def standing_policy(aliengo: Robot) -> PolicyModel:
     """A policy whose output is the stand pose, whatever it sees."""

@@ -218,19 +218,6 @@ def test_the_same_model_file_gives_the_same_numbers(name, half, tmp_path) -> Non
         np.testing.assert_array_equal(stepped(loaded, runtime, seen), stepped(model, runtime, seen))
 
 
-@every_policy
-def test_format_1_runs_if_there_is_a_compiled_step_and_else_says_how_to_convert(name, tmp_path) -> None:
-    model = replace(model_of(name), step=b"")
-    save_model(model, tmp_path / "policy.safetensors")
-    loaded = load_model(tmp_path / "policy.safetensors")
-    assert (loaded.fingerprint, loaded.card.format_version) == (model_of(name).fingerprint, 1)
-    if "numba" in policy_type(name).runtimes:
-        assert load_policy(loaded).step(observations(model, 1)[0]).shape == (12,)
-    else:
-        with pytest.raises(FcnetError, match="fcnet export FILE --format 2"):
-            load_policy(loaded)
-
-
 @pytest.mark.parametrize(
     ("name", "sizes", "named"),
     [

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from fcnet_core.errors import FcnetError
-from fcnet_core.robot import Robot
+from fcnet_core.robot import Robot, load_robot
 from quadruped_sim.physics.live_robot import LiveRobot, MotorDrivenRobot
 from quadruped_sim.physics.mjcf import build_model, stand_height
 from quadruped_sim.physics.placement import Place
@@ -38,7 +38,7 @@ safety: {max_target_rate: 20, max_tilt: 0.8, max_joint_error: 0.8, joint_error_t
 
 
 @pytest.fixture
-def hopper(tmp_path, robot_from):
+def hopper(tmp_path):
     """Writes robot file and body file with replacements in their text; returns the robot."""
 
     def make(changes: dict[str, str] | None = None) -> Robot:
@@ -46,7 +46,8 @@ def hopper(tmp_path, robot_from):
         for old, new in (changes or {}).items():
             yaml, xml = yaml.replace(old, new), xml.replace(old, new)
         (tmp_path / "hopper.xml").write_text(xml)
-        return robot_from(yaml)
+        (tmp_path / "robot.yaml").write_text(yaml)
+        return load_robot(tmp_path / "robot.yaml")
 
     return make
 
