@@ -64,9 +64,7 @@ class Processes:
         if not (found := torch.cuda.device_count()):
             raise FcnetError("device is cuda, but PyTorch finds no GPU on this machine; set device: cpu")
         if self.local_rank >= found:
-            raise FcnetError(
-                f"this machine has {counted(found, 'GPU')}; start torchrun with --nproc-per-node={found} or fewer"
-            )
+            raise FcnetError(f"this machine has {counted(found, 'GPU')}; start torchrun with --nproc-per-node={found}")
         torch.cuda.set_device(self.local_rank)
         check_gpu(self.local_rank)
         return torch.device("cuda", self.local_rank)
