@@ -15,7 +15,6 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock
 
 import numpy as np
 import torch
@@ -23,8 +22,6 @@ from torch import Tensor, autograd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src/fcnet_core"))
 sys.path.append(sys.path[0] + "/test/shared")
-if not all(map(importlib.util.find_spec, ("numba", "onnxruntime"))):  # nothing here calls what these modules define
-    sys.modules |= dict.fromkeys(("fcnet_core.policies.compile_cache", "fcnet_core.policies.export"), MagicMock())
 
 from training_processes import write_tiny_data
 

@@ -22,7 +22,6 @@ from fcnet_core.model_file import PolicyCard, PolicyModel, check_robot, fitting
 from fcnet_core.observation import JointTargets, PolicyInterface, vector_interface, velocity_interface
 from fcnet_core.observation.terms import Command
 from fcnet_core.policies import PolicyConfig, policy_type
-from fcnet_core.policies.export import exported_step
 from fcnet_core.policies.network import PolicyNetwork
 from fcnet_core.policies.normalisation import Normalisation, observation_scales
 from fcnet_core.robot import SETPOINT_FIELDS, Robot, load_robot, per_joint
@@ -67,6 +66,8 @@ class Imitation:
 
     def policy(self, command_line: str) -> PolicyModel:
         """Return the current policy, with a card that describes its training."""
+        from fcnet_core.policies.export import exported_step  # training itself needs no ONNX Runtime
+
         normalisation = self.trainer.normalisation
         config = self.config.policy_config
         commands = structs.replace(self.interface.commands, envelope=self._envelope)
