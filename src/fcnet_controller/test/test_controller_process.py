@@ -25,7 +25,6 @@ from fcnet_ros.topics import JOINT_GAINS, ROBOT_FAULT, TARGET_OWNER, TARGET_REFU
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"policy": "/nowhere/policy.safetensors"}, "/nowhere/policy.safetensors"),
         ({"policy": __file__}, "damaged"),
         ({"policy": str(shipped_model("a1"))}, "a1, not"),
         ({"control_rate": 75.0}, "75 Hz"),

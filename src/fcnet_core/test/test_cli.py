@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fcnet_core import __version__
 from fcnet_core.cli import INTERRUPTED, USAGE_ERROR, VERB_GROUP, main
 from fcnet_core.model_file import load_model, save_model
 from fcnet_core.robot import SETPOINT_FIELDS
@@ -22,13 +21,6 @@ from fcnet_core.robot import SETPOINT_FIELDS
 def path(walker, tmp_path):
     save_model(walker, tmp_path / "policy.safetensors")
     return tmp_path / "policy.safetensors"
-
-
-def test_it_says_which_version_it_is(capsys) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["--version"])
-    assert stopped.value.code == 0
-    assert capsys.readouterr().out == f"fcnet {__version__}\n"
 
 
 def test_a_mistyped_verb_is_one_sentence_with_the_one_that_was_meant(capsys) -> None:

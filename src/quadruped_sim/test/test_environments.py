@@ -139,7 +139,6 @@ def test_a_robot_of_many_begins_anew_in_the_step_after_its_last_while_the_others
         ({"terrain": {"kind": "slope"}}, "terrain slope"),
         ({"commands": {"vz": 1.0}}, "unknown setpoint fields"),
         ({"randomization": {"friction": -1.0}}, "friction must not be negative"),
-        ({"robot": "rex"}, "there is no robot file"),
         ({"render_mode": "ansi"}, "render_mode 'ansi'"),
     ],
 )

@@ -62,7 +62,6 @@ def test_what_is_seen_has_the_joints_and_shapes_of_the_physics(robot):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        ("nowhere", "nowhere"),
         ("MODEL -o a.webm", "a.webm"),
         ("MODEL --camera below", "side"),
         ("MODEL --terrain moon", "moon"),

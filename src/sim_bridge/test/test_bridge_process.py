@@ -87,7 +87,6 @@ def test_it_follows_targets_and_damps_when_they_stop_for_longer_than_it_waits(br
 @pytest.mark.parametrize(
     ("kind", "parameter", "value", "named"),
     [
-        (BridgeParameters, "robot", "aligo", "aligo"),
         (BridgeParameters, "terrain", "moon", "moon"),
         (BridgeParameters, "real_time_factor", -1.0, "real_time_factor"),
         (BridgeParameters, "lockstep", "always", "clock:=true"),

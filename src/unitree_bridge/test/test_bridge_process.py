@@ -88,7 +88,6 @@ def test_a_managed_bridge_connects_when_configured_and_follows_when_active(start
         ("transport", "usb", "transport"),
         ("generation", "gen34", "generation"),
         ("publish_rate", 300.0, "publish_rate"),
-        ("robot_file", "/nowhere/aliengo.yaml", "/nowhere/aliengo.yaml"),
         ("robot_file", str(ROBOT_FOLDER / "a1.yaml"), "a1_bridge"),
         ("robot_file", None, "safety.max_power"),  # a file without it
         ("use_sim_time", True, "use_sim_time"),

@@ -82,7 +82,6 @@ def test_thresholds_decide_the_exit_status(bag, capsys, threshold, status) -> No
     [
         (["nowhere"], "there is no bag"),
         (["BAG", "--robot", "horse"], "there is no robot file"),
-        (["BAG", "none.safetensors"], "there is no model file"),
         (["BAG", "ALIENGO", "--robot", "a1"], "not a1"),
         (["BAG", "--robot", "a1", "--json", "new.json"], "is of the robot aliengo, not a1"),
         (["BAG", "--topics", "none.yaml"], "topic map none.yaml"),

@@ -158,11 +158,9 @@ def test_wrong_use_is_refused_in_a_sentence(policy, tmp_path, capsys):
     for arguments, named in (
         ([], "MODEL"),
         (["--expert", "--scenarios", "flat,moon"], "moon"),
-        (["--expert", "--robot", "spot"], "spot"),
         (["--expert", "--markdown", str(tmp_path)], str(tmp_path)),
         (["--expert", "--json", str(tmp_path / "broken.json")], "broken.json"),
         (["--expert", "--json", str(tmp_path / "other.json")], "another robot, seed, episodes"),
-        ([str(tmp_path / "none")], "none"),
         ([str(policy), "--robot", "a1"], "a1"),
         ([str(policy), "--baseline", str(tmp_path / "none.json")], "none.json"),
         ([str(policy), "--baseline", str(tmp_path / "other.json")], "other.json"),
