@@ -26,6 +26,7 @@ sys.path.append(sys.path[0] + "/test/shared")
 from training_processes import write_tiny_data
 
 from fcnet_core.learning import config, imitation
+from fcnet_core.learning.trainer import Trainer
 from fcnet_core.policies import causal_filter
 from fcnet_core.policies.fcnet import FCNetConfig, network
 from fcnet_core.verbs import markdown
@@ -69,7 +70,7 @@ def steps(device: str, precision: str, window: int, batch: int, crop: int, **set
     calls, memory, settings = Row(), Row(), settings | {"precision": precision, "batch": batch, "crop": crop}
     for name, preset in (("FCNet", "imitation"), ("Transformer", "transformer")):
         torch.cuda.reset_peak_memory_stats()
-        trainer = trainer_of(preset, device=device, config={"window": window}, **settings)
+        trainer: Any = trainer_of(preset, device=device, config={"window": window}, **settings)
         tensors = trainer._tensors_of(0)
         placed = trainer._placed(tensors)
         vars(trainer).update(_tensors_of=lambda _, held=tensors: held, _placed=lambda _, held=placed: held)
@@ -87,7 +88,7 @@ def train(device: str, preset: str, **settings: Any) -> Row:
     return {"steps/s": (trainer.config.log_interval / np.diff(marks[len(marks) // 2 :])).tolist()}
 
 
-def trainer_of(preset: str, **settings: Any) -> imitation.Trainer:
+def trainer_of(preset: str, **settings: Any) -> Trainer:
     """Return the trainer of a preset on made-up data."""
     settings = {"data": (str(DATA),), "steps": 2000, "epochs": None} | settings
     return imitation.Imitation(config.with_settings(config.load_train_config(preset), **settings)).trainer

@@ -61,7 +61,7 @@ class BatchGenerator:
     def standard_normal(self, shape: Sequence[int], dtype: type[np.float32 | np.float64] = np.float64) -> Floats:
         """Return numbers (..., robots, n), as Generator does."""
         *steps, _, size = shape
-        drawn = [rng.standard_normal((robots, *steps, size), dtype) for rng, robots in self._groups]
+        drawn: list[Floats] = [rng.standard_normal((robots, *steps, size), dtype) for rng, robots in self._groups]
         return np.moveaxis(np.concatenate(drawn)[self._kept], 0, -2)
 
 
@@ -87,18 +87,18 @@ class SensorErrors:
                 figures[1, place][2:] = 0.0
             first = firsts.setdefault(name, place.start)  # earlier frames of a history drift as this one
             reading[place] += first - place.start
-        scale = np.abs(np.broadcast_to(scale, np.broadcast_shapes(np.shape(scale), spec.shape)))
-        figures[:4] *= np.atleast_2d(scale).any(axis=0)
+        factors: Floats = np.abs(np.broadcast_to(scale, np.broadcast_shapes(np.shape(scale), spec.shape)))
+        figures[:4] *= np.atleast_2d(factors).any(axis=0)
         self._off = not figures[:4].any()
         noisy = np.flatnonzero(figures[0])
-        if scale.ndim == 1:  # draws of earlier releases: for all entries with an error, or all if that is white noise
+        if factors.ndim == 1:  # draws of earlier releases: for all entries with an error, or all if that is white noise
             noisy = np.flatnonzero(figures[:4].any(axis=0)) if figures[1:4].any() else np.arange(len(reading))
         drifts, rounded = np.flatnonzero(figures[1]), np.flatnonzero(figures[3])
         _, one, self._of = np.unique(reading[drifts], return_index=True, return_inverse=True)
         once = drifts[one]
 
         def scaled(index: int, entries: Rows) -> Single:
-            return (figures[index, entries] * scale[..., entries]).astype(np.float32, order="C")
+            return (figures[index, entries] * factors[..., entries]).astype(np.float32, order="C")
 
         self._white, self._drift, self._step = scaled(0, noisy), scaled(1, once), scaled(3, rounded)
         self._noisy, self._drifts, self._rounded = _runs(noisy), _runs(drifts), _runs(rounded)

@@ -62,7 +62,8 @@ def start_processes(folder: Path, *arguments: str, count: int = 2) -> list[BaseP
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes = [CONTEXT.Process(target=_run, args=(folder, rank, count, port, arguments)) for rank in range(count)]
+    settings = [(folder, rank, count, port, arguments) for rank in range(count)]
+    processes: list[BaseProcess] = [CONTEXT.Process(target=_run, args=given) for given in settings]
     for process in processes:
         process.start()
     return processes

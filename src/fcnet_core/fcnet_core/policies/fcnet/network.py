@@ -5,8 +5,6 @@ On sequences, its causal spectral convolution (CSC) is computed as one causal fi
 sliding_filter.py). A step advances the spectrum by the Sliding DFT.
 """
 
-from __future__ import annotations
-
 import math
 from collections import OrderedDict
 from collections.abc import Callable
@@ -123,7 +121,7 @@ class CausalSpectralConvolution(nn.Module):
         self._turns = torch.from_numpy(sliding_phases(window, modes))
         self._window = window
 
-    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CausalSpectralConvolution:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
         """Let the constants follow the weights to their device, but keep their precision."""
         super()._apply(fn, recurse)
         for name in ("_phases", "_last", "_turns"):

@@ -10,8 +10,6 @@ keeps errors near 1e-6 of the output at any length. The interpreter of Triton (T
 CPU.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch
