@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = sorted(path.parent.name for path in ROOT.glob("src/*/package.xml"))
 # Modules outside the packages that tests import: pytest's `pythonpath` in pyproject.toml.
 FOLDERS_OUTSIDE = [ROOT / "tools/isaac_gym_writer", *ROOT.glob("src/*/test/shared")]
-OUTSIDE = {path.stem for folder in FOLDERS_OUTSIDE for path in folder.glob("*.py")}
+OUTSIDE = {"benchmarks", *(path.stem for folder in FOLDERS_OUTSIDE for path in folder.glob("*.py"))}
 # Import name: rosdep key. The keys of ROS packages are their import names.
 KEYS = {
     **{name: f"python3-{name}" for name in (
@@ -27,11 +27,11 @@ KEYS = {
     **{name: f"python3-{name}-pip" for name in ("mujoco", "onnxruntime", "rosbags")},
     "PIL": "python3-pil",
 }  # fmt: skip
-# rosdep has no key for these; requirements/distribution.txt, train.txt, ray.txt and sharing.txt install them.
+# rosdep has no key for these; requirements/distribution.txt, train, ray, sharing and kernels install them.
 # llvmlite is a part of numba.
 WITHOUT_KEY = {
     "av", "backports", "gymnasium", "huggingface_hub", "llvmlite", "lz4", "mcap", "msgspec", "onnx", "pyarrow",
-    "ray", "safetensors", "stable_baselines3", "tensorboard", "youplot", "zstandard",
+    "ray", "safetensors", "stable_baselines3", "tensorboard", "triton", "youplot", "zstandard",
 }  # fmt: skip
 # Imported on demand: tests need it, a robot does not.
 ONLY_FOR_TESTS = {"python3-matplotlib", "python3-scipy", "python3-torch"}
