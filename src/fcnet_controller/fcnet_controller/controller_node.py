@@ -332,7 +332,3 @@ def _run(node: ControllerNode, stop: program.Stop) -> int:
     finally:
         node.stop_commanding()
     return 1 if node.failed else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

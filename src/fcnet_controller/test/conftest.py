@@ -1,7 +1,5 @@
 """A robot, a small policy that holds the legs near the stand pose, and real controller processes."""
 
-import sys
-
 import numpy as np
 import pytest
 import rclpy
@@ -12,7 +10,7 @@ from ros_fixtures import launch as launch
 from ros_fixtures import make_node as make_node
 from ros_fixtures import robot as robot
 from ros_fixtures import run as run
-from ros_harness import IdealRobot, ros_arguments
+from ros_harness import IdealRobot, main_command, ros_arguments
 
 from fcnet_core.model_file import save_model
 from fcnet_core.names import CONTROLLER
@@ -46,7 +44,7 @@ def context(domain):
 @pytest.fixture(scope="module")
 def start(run):
     """Start the controller, which accepts states as old as its parameters allow: a busy machine delays the bench."""
-    command = [sys.executable, "-m", "fcnet_controller.controller_node"]
+    command = main_command("fcnet_controller.controller_node")
     return lambda **given: run([*command, *ros_arguments(**{"state_timeout": LONGEST_STATE_TIMEOUT} | given)])
 
 

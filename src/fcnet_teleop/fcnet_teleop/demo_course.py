@@ -4,7 +4,6 @@ On the hard course a simulated robot is also pushed over and gets up again.
 """
 
 import math
-import sys
 import time
 from dataclasses import asdict
 from typing import Any
@@ -213,7 +212,3 @@ class DemoCourse(Node):
 def main() -> int:
     """Drive the course; return the exit code, 0 only if the robot finished it without a fall."""
     return run_program("demo_course", DemoCourse, DemoCourse.run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,5 @@
 """Drives a robot from joysticks: reads joy, publishes velocity and pose, and calls the controller's services."""
 
-import sys
 import time
 from collections.abc import Collection, Hashable, Sequence
 from dataclasses import dataclass, replace
@@ -288,7 +287,3 @@ class TeleopJoy(Node):
 def main() -> int:
     """Run the teleoperation until a signal; return the exit code, 2 for a wrong parameter or remote file."""
     return run_program("teleop_joy", TeleopJoy, TeleopJoy.run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

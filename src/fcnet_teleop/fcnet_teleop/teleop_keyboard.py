@@ -1,6 +1,5 @@
 """Drives a robot from the keyboard: publishes velocity and pose, and calls the controller's services."""
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 
@@ -176,7 +175,3 @@ def _run(node: TeleopKeyboard, stop: Stop) -> int:
     except OSError as error:
         return refused(NAME, error)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

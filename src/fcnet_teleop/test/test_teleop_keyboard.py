@@ -13,7 +13,7 @@ import time
 
 import pytest
 from geometry_msgs.msg import Pose, Twist
-from ros_harness import TIMEOUT, wait_until
+from ros_harness import TIMEOUT, main_command, wait_until
 from std_msgs.msg import String
 
 from fcnet_core.names import Request
@@ -85,7 +85,7 @@ def test_the_help_names_every_key_and_both_ways_of_a_pair():
     assert sideways[:6] == ["a", "/", "d", "left", "/", "right,"]
 
 
-COMMAND = [sys.executable, "-m", "fcnet_teleop.teleop_keyboard"]
+COMMAND = main_command("fcnet_teleop.teleop_keyboard")
 
 
 class Terminal:

@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 import rclpy
-from ros_harness import Client, Process, launch_command, own_domain, processes, ros_arguments
+from ros_harness import Client, Process, launch_command, main_command, own_domain, processes, ros_arguments
 
 from fcnet_core.robot import Robot, load_robot
 from fcnet_ros.program import participant_profile
@@ -41,8 +40,8 @@ def run(domain: int) -> Iterator[Callable[[Sequence[str]], Process]]:
 
 @pytest.fixture(scope="module")
 def start(run: Callable[[Sequence[str]], Process]) -> Callable[..., Process]:
-    """Start a Python module as a node's program with parameters."""
-    return lambda module, **parameters: run([sys.executable, "-m", module, *ros_arguments(**parameters)])
+    """Start the main function of a Python module as a node's program with parameters."""
+    return lambda module, **parameters: run([*main_command(module), *ros_arguments(**parameters)])
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -177,6 +178,11 @@ class Process:
             self.lines.append(line)
             if self._echo is not None:
                 print(line, end="", flush=True, file=self._echo)
+
+
+def main_command(module: str) -> list[str]:
+    """Return the command that runs the main function of a Python module."""
+    return [sys.executable, "-c", f"import sys, {module}; sys.exit({module}.main())"]
 
 
 def ros_arguments(**parameters: object) -> list[str]:

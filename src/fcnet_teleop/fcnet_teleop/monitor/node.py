@@ -2,7 +2,6 @@
 
 import queue
 import secrets
-import sys
 import time
 
 from rclpy.node import Node
@@ -122,7 +121,3 @@ class Monitor(Node):
 def main() -> int:
     """Run the monitor until a signal; return the exit code, 2 for a wrong parameter or a port in use."""
     return run_program("monitor", Monitor, Monitor.run)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
