@@ -10,6 +10,7 @@ from fcnet_core.errors import ParameterError
 from fcnet_ros.environment import check_environment
 
 PROGRAM = "import sys; from fcnet_ros import entry_point; sys.argv[0] = 'program'; sys.exit(entry_point(sys.argv[1])())"
+STANDIN = "import sys, ros2_standin.program; sys.exit(ros2_standin.program.main())"
 NODE = """
 import sys
 from fcnet_ros import entry_point
@@ -52,13 +53,13 @@ def test_a_variable_with_which_ros_cannot_start_is_named_and_another_ends_no_pro
     [
         ({"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}, ("-c", PROGRAM, "fcnet_teleop.demo_course")),
         ({"ROS_DOMAIN_ID": "1.5"}, ("-c", PROGRAM, "fcnet_teleop.demo_course")),
-        ({"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}, ("-m", "ros2_standin.program", "topic", "list")),
-        ({"ROS_DOMAIN_ID": "-1"}, ("-m", "ros2_standin.program", "topic", "list")),
-        ({"ROS_DOMAIN_ID": "abc"}, ("-m", "ros2_standin.program", "launch", "fcnet_controller", "a1.launch.py")),
+        ({"RMW_IMPLEMENTATION": "rmw_cyclonedds_cpp"}, ("-c", STANDIN, "topic", "list")),
+        ({"ROS_DOMAIN_ID": "-1"}, ("-c", STANDIN, "topic", "list")),
+        ({"ROS_DOMAIN_ID": "abc"}, ("-c", STANDIN, "launch", "fcnet_controller", "a1.launch.py")),
     ],
 )
 def test_a_program_of_another_stacks_environment_ends_with_one_sentence(variables, command, tmp_path):
-    if "ros2_standin.program" in command:
+    if STANDIN in command:
         pytest.importorskip("ros2_standin", reason="a distribution has a ros2 of its own")
     result = run([], *command, ROS_LOG_DIR=str(tmp_path), **variables)
     (name,) = variables

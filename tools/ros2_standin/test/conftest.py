@@ -44,7 +44,8 @@ def python(environment: dict[str, str]) -> Iterator[Start]:
 @pytest.fixture
 def start(python: Start) -> Start:
     """Start `ros2 ...`."""
-    return lambda *arguments, **variables: python("-m", "ros2_standin.program", *arguments, **variables)
+    program = "import sys, ros2_standin.program; sys.exit(ros2_standin.program.main())"
+    return lambda *arguments, **variables: python("-c", program, *arguments, **variables)
 
 
 @pytest.fixture
