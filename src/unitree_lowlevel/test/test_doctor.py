@@ -142,15 +142,15 @@ def test_a_robot_behind_a_router_fails_before_anything_is_sent_and_a_slow_comput
 
 
 def test_a_quaternion_in_the_wrong_order_is_found(healthy):
-    for wrong in (np.array([0.38, 0.0, 0.0, 0.92]), np.roll(healthy.newest.orientation, 1), np.zeros(4)):
-        state = replace(healthy.newest, orientation=wrong)
+    for wrong in (np.array([0.38, 0.0, 0.0, 0.92]), np.roll(healthy.states[-1].orientation, 1), np.zeros(4)):
+        state = replace(healthy.states[-1], orientation=wrong)
         assert check_orientation(replace(healthy, states=[state])).level is Level.FAILED
     assert check_orientation(healthy).level is Level.OK
 
 
 def test_a_remote_in_use_is_a_warning(healthy):
     def checked(remote: bytes):
-        return check_remote(replace(healthy, states=[replace(healthy.newest, remote=remote)]))
+        return check_remote(replace(healthy, states=[replace(healthy.states[-1], remote=remote)]))
 
     at_rest = b"\x01" + encode_remote(RemoteState())[1:]
     assert checked(at_rest).level is Level.OK

@@ -25,7 +25,7 @@ from quadruped_sim.rollout import Rollout
 
 Kind = Literal["stand_up", "recovery"]
 
-FRICTION = (0.6, 1.0)
+FRICTION = (0.6, 1.0)  # sliding, of robot and ground
 
 GROUNDS: dict[str, Terrain] = {
     **TERRAINS,
@@ -163,7 +163,7 @@ def _placed(
     period = 1.0 / (model.card.interface.rate if model else RATE)
     seed = int(rng.integers(2**31))
     live = LiveRobot(robot, terrain, start="lying" if place else "standing", place=place, seed=seed, period=period)
-    live.set_friction(rng.uniform(*FRICTION))
+    live.model.geom_friction[:, 0] = rng.uniform(*FRICTION)
     live.reset()
     return live
 

@@ -107,10 +107,6 @@ class Body:
         self.model.actuator_gainprm[:, STIFFNESS] = stiffness
         self.model.actuator_gainprm[:, DAMPING] = damping
 
-    def set_friction(self, friction: float) -> None:
-        """Set the sliding friction of robot and ground."""
-        self.model.geom_friction[:, 0] = friction
-
     def advance(self, steps: int) -> None:
         """Simulate `steps` time steps and compute the sensors, which take a tenth of the time, in the last one only."""
         if steps > 1:

@@ -69,11 +69,6 @@ class Recording:
     counters: TransportCounters
     loss: float | None
 
-    @property
-    def newest(self) -> LowState:
-        """The newest state."""
-        return self.states[-1]
-
 
 def record(transport: Transport, seconds: float) -> Recording:
     """Exchange packets with the robot through an open transport; takes up to 0.3 s more than `seconds`."""
@@ -215,7 +210,7 @@ def _check_identity(recording: Recording) -> Outcome:
 
 
 def _check_joint_limits(recording: Recording, robot: Robot) -> Outcome:
-    position = recording.newest.position
+    position = recording.states[-1].position
     if (found := RobotChecks(robot).position(position)) is None:
         return ok(f"all joints are inside the limits of the {robot.name}")
     others = [load_robot(file) for name, file in robot_files().items() if name != robot.name]
@@ -248,7 +243,7 @@ def _check_imu(recording: Recording) -> Outcome:
 
 def check_orientation(recording: Recording) -> Outcome:
     """Check that the quaternion has length 1, and that its vertical agrees with the accelerometer."""
-    state = recording.newest
+    state = recording.states[-1]
     norm = float(np.linalg.norm(state.orientation))
     if abs(norm - 1.0) > _LENGTH_ERROR:
         return failed(f"the quaternion has length {norm:.3f} instead of 1: the IMU is not ready, wait and try again")
@@ -265,7 +260,7 @@ def check_orientation(recording: Recording) -> Outcome:
 
 
 def _check_temperatures(recording: Recording, robot: Robot) -> Outcome:
-    temperature = recording.newest.temperature
+    temperature = recording.states[-1].temperature
     if (hot := RobotChecks(robot).temperature(temperature)) is not None:
         return (warning if hot.severity is Severity.WARNING else failed)(hot.reason)
     if not temperature.any():
@@ -275,7 +270,7 @@ def _check_temperatures(recording: Recording, robot: Robot) -> Outcome:
 
 def check_remote(recording: Recording) -> Outcome:
     """Check that the remote is on and at rest."""
-    raw = recording.newest.remote
+    raw = recording.states[-1].remote
     remote = decode_remote(raw)
     axes = {name: value for name in ("lx", "ly", "rx", "ry") if abs(value := getattr(remote, name)) > _DEAD_ZONE}
     if raw == bytes(REMOTE_BYTES):
