@@ -10,9 +10,9 @@ from fcnet_core.verbs import add_json, check_json, write_json
 SUMMARY = "measure the duration of a policy's control step in every runtime"
 EPILOG = """
 The runtimes are ONNX Runtime and, for FCNet and the Transformer, numba with weights in full and in half precision. They
-take turns on one core. The last column is the speed-up over ONNX Runtime, a ratio of CPU times: the median over the
-rounds, with the 10th and 90th percentiles. Measure on an idle machine: under load the compiled runtimes look better
-than they are. A file of format 1 needs `fcnet export --format 2` first. For comparison, papers/fcnet/published_step.py
+take turns on one core. The last column is the speed-up over ONNX Runtime: the ratio of the CPU times, as median, 10th
+and 90th percentile over the rounds. Measure on an idle machine: under load the compiled runtimes look better than they
+are. A file of format 1 needs `fcnet export --format 2` first. For comparison, papers/fcnet/published_step.py
 measures the control step of FCNet's published code in eager PyTorch.
 
 examples:
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL", help=models)
     parser.add_argument("--rounds", type=option(Count), default=40, metavar="N", help="number of rounds (default: 40)")
     parser.add_argument("--steps", type=option(Count), default=50, metavar="N", help="steps per round (default: 50)")
-    parser.add_argument("--paced", type=option(Positive), metavar="HZ", help="step at this rate, with cold caches")
+    parser.add_argument("--paced", type=option(Positive), metavar="HZ", help="pause between steps, so caches are cold")
     add_json(parser, "one table per model")
 
 

@@ -18,13 +18,13 @@ EPILOG = """
 The ONNX graph computes one control step for any number of robots, with standard operators only (opset 20). The inputs
 are the raw observation and the memory. The outputs are the joint position targets [rad] and the new entries of the
 memory. The graph's documentation string lists them; the memory is all zeros after a reset. The policy's card is in the
-metadata entry `fcnet`. When the graph was exported, its outputs were compared with those of the network.
+metadata entry `fcnet`. `fcnet train` created the graph and compared its outputs with those of the PyTorch network.
 
---format 2 adds the exported step to a file of format 1. It needs PyTorch; robots and simulators then run the file
-without it. The policy's fingerprint does not change.
+--format 2 adds this graph to a file of format 1. The conversion needs PyTorch; robots and simulators then run the file
+without PyTorch. The policy's fingerprint does not change.
 
---weights fp16 writes a policy file with its matrices rounded to half precision: half the size, and a compiled step
-takes three quarters of the time. Evaluate it before you use it: fcnet evaluate FILE
+--weights fp16 writes a policy file with its matrices rounded to half precision. The file is half as large, and a
+compiled step takes 25 % less time. Evaluate it before you use it: fcnet evaluate FILE
 
 examples:
   fcnet export models/aliengo.safetensors --onnx aliengo.onnx

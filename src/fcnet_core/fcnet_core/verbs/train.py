@@ -49,7 +49,7 @@ runs/<robot>-<policy>-<number> or --out, with
   settings.yaml, run.json              settings, command line and state of the run
 A checkpoint is written regularly and on Ctrl-C; the same command with --resume continues the run exactly.
 
-Several processes that share every batch (docs/scaling.md):
+To train with several processes, each on a part of every batch (docs/scaling.md):
   torchrun --nproc-per-node=2 -m fcnet_core.learning CONFIG --data DIR
 
 examples:

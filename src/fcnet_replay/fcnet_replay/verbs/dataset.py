@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "make datasets from bags; merge, split, describe, check and export datasets"
 EPILOG = """
-A dataset is a folder, as `fcnet collect` writes it. `fcnet train` accepts several: --data data/aliengo --data
+A dataset is a folder in the format of `fcnet collect`. `fcnet train` accepts several: --data data/aliengo --data
 data/walks:2. Existing folders are never overwritten. New folders are written to a temporary name and renamed when
 complete. See docs/datasets.md.
 

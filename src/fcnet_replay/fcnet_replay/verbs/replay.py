@@ -10,8 +10,8 @@ from fcnet_replay.verbs import add_source
 
 SUMMARY = "evaluate a recorded bag and replay policies over it"
 EPILOG = """
-Reads rosbag2 bags (mcap, sqlite3) and ROS 1 bags without ROS. Steps each policy through every recorded state and
-reports its difference from the recorded targets, the smoothness of its targets, the robot's motion and the timing of
+Reads rosbag2 bags (mcap, sqlite3) and ROS 1 bags without ROS. Runs each policy on every recorded state. Reports how
+far the policy's targets differ from the recorded ones, how smooth they are, the robot's motion and the timing of
 messages. The same bag always gives the same report. Damaged bags are read up to the damage.
 
 exit status: 0 success, 1 a --fail-above limit is exceeded, 2 unusable bag or argument

@@ -15,11 +15,10 @@ from fcnet_core.verbs import STDOUT, add_json, check_json, write_json
 from quadruped_sim.collection import Collector, Shards, jobs, load_plan
 from quadruped_sim.worker_pool import add_worker_options, worker_pool
 
-SUMMARY = "record walks of the expert in simulation, or of a policy whose actions the expert corrects"
+SUMMARY = "record simulated walks of an expert, or walks of a policy with the actions the expert would take"
 EPILOG = """
 Shards are written atomically. An interrupted collection (Ctrl-C) resumes if the same command is run again. The data
-depend only on the settings file and the seed, not on the number of processes. Another type of processor may round
-differently.
+depend only on the settings file and the seed, not on the number of processes; other CPUs may round differently.
 --ray ADDRESS uses the cores of a Ray cluster whose machines share the folders (docs/scaling.md).
 
 examples:
@@ -35,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--config", required=True, type=Path, metavar="YAML", help=plan)
     parser.add_argument("-o", "--out", required=True, type=Path, metavar="DIR", help="data folder to write or continue")
     parser.add_argument("--shards", type=option(Shards), metavar="N", help="number of shards (default: as in the file)")
-    parser.add_argument("--student", type=Path, metavar="FILE", help="policy to correct; the expert labels its states")
+    student = "let this policy walk, and record the actions that the expert would take in the same states"
+    parser.add_argument("--student", type=Path, metavar="FILE", help=student)
     parser.add_argument("--teacher", type=Path, metavar="FILE", help="expert made by `fcnet teach` (default: the trot)")
     parser.add_argument("--seed", type=option(Seed), default=0, metavar="N", help="seed of all randomness (default: 0)")
     add_worker_options(parser)

@@ -27,15 +27,15 @@ ALL = "all"
 SUMMARY = "measure a policy or the expert in closed loop: falls, tracking errors, return"
 EPILOG = """
 MODEL is a model file, a training run or a name of `fcnet list models`. The policy gets noisy measurements; the expert
-gets the true state. The results depend only on the model, the seed and the number of episodes. An interrupted
-evaluation with --json FILE resumes with the results in FILE. The results of a training run's best policy are kept in
-the run, as evaluation.json and evaluation.md. --ray ADDRESS uses the cores of a Ray cluster (docs/scaling.md).
+gets the true state. The results depend only on the model, the seed and the number of episodes. If an evaluation with
+--json FILE is interrupted, the same command resumes it. The results of a training run's best policy are kept in the
+run, as evaluation.json and evaluation.md. --ray ADDRESS uses the cores of a Ray cluster (docs/scaling.md).
 
 Two scenarios run only if they are named. stand_up: the robot stands up from its belly, stands and lies down;
 successive episodes use the terrains in turn. recovery: the robot gets up after it was dropped or pushed over, on flat
 ground and on a slope, and then walks.
 
-exit code: 0 if all limits are met or with --no-fail; 1 if a limit is missed; results are written in both cases
+exit code: 0 if all results are within their limits, or with --no-fail; otherwise 1. Results are written in both cases
 
 examples:
   fcnet evaluate models/aliengo.safetensors --scenarios flat,stairs_6cm_up --episodes 30
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     who = parser.add_mutually_exclusive_group()
     who.add_argument("model", nargs="?", type=Path, metavar="MODEL", help="the policy to evaluate")
-    who.add_argument("--expert", action="store_true", help="evaluate the trot that teachers imitate")
+    who.add_argument("--expert", action="store_true", help="evaluate the built-in trot")
     who.add_argument("--teacher", type=Path, metavar="FILE", help="evaluate a teacher made by `fcnet teach`")
     who.add_argument("--list", action="store_true", help="list the scenarios with their limits and exit")
     parser.add_argument("--robot", metavar="NAME|FILE", help="the robot (default: the robot of the model, or aliengo)")
@@ -63,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     sensors = "sensor errors: those of a motor board, or the white noise of earlier releases (default: board)"
     parser.add_argument("--sensors", choices=get_args(SensorModel), default=DEFAULT, help=sensors)
     add_worker_options(parser)
-    parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a limit is missed")
+    parser.add_argument("--no-fail", action="store_true", help="exit with 0 even if a result is outside its limit")
     parser.add_argument("--baseline", type=Path, metavar="JSON", help="results of the expert to compare with")
     add_json(parser)
     tables = "write the tables as Markdown; for a policy, with the header of a model card"
@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Evaluate the scenarios that are not in the JSON file yet; return 1 if a limit is missed, 130 if interrupted."""
+    """Evaluate the scenarios that are not in the JSON file yet; return 1 if one fails, 130 if interrupted."""
     if not (args.model or args.teacher or args.expert or args.list):
         raise SimulationError("nothing to evaluate; give a MODEL, --teacher FILE or --expert (--list: scenarios)")
     if args.model and args.model.is_dir():
