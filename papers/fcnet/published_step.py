@@ -70,7 +70,7 @@ class PublishedStep:
 def main() -> None:
     """Measure and print."""
     options = parser(__doc__, rounds=40, steps=50, figure=False)
-    options.add_argument("--paced", type=option(Positive), metavar="HZ", help="pause between steps, so caches are cold")
+    options.add_argument("--paced", type=option(Positive), metavar="HZ", help="step rate; the pauses leave caches cold")
     args, model = options.parse_args(), load_model("aliengo")
     pace = replace(pace_of(args), period=1 / args.paced if args.paced else 0.0)
     write(time_forms(model, {"published eager": PublishedStep(model), **forms(model)}, pace), args.json)

@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="*", metavar="MODEL", help=models)
     parser.add_argument("--rounds", type=option(Count), default=40, metavar="N", help="number of rounds (default: 40)")
     parser.add_argument("--steps", type=option(Count), default=50, metavar="N", help="steps per round (default: 50)")
-    parser.add_argument("--paced", type=option(Positive), metavar="HZ", help="pause between steps, so caches are cold")
+    parser.add_argument("--paced", type=option(Positive), metavar="HZ", help="step rate; the pauses leave caches cold")
     add_json(parser, "one table per model")
 
 
