@@ -16,11 +16,7 @@ example:
   fcnet train --config config/train/dagger.yaml --data data/aliengo --data data/fall:5 \\
               --init models/aliengo.safetensors
 """
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the verb's arguments."""
-    add_bag_arguments(parser)
+add_arguments = add_bag_arguments
 
 
 def run(args: argparse.Namespace) -> int:

@@ -97,10 +97,10 @@ def record(transport: Transport, seconds: float) -> Recording:
     return Recording(duration, states, np.array(lateness), runs_free, counters, loss.share)
 
 
-def watch_joints(transport: Transport, seconds: float) -> list[str]:
-    """Print the name of every joint that a person moves within `seconds`, motors off; return the names in order."""
+def watch_joints(transport: Transport, seconds: float) -> None:
+    """Print the name of every joint that a person moves within `seconds`, motors off."""
     print(f"Move one joint after the other by hand for {seconds:g} s; its name and angle appear here.", flush=True)
-    named, resting = [], None
+    resting: Array | None = None
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         transport.send(MOTORS_OFF)
@@ -112,9 +112,7 @@ def watch_joints(transport: Transport, seconds: float) -> list[str]:
         joint = int(np.argmax(np.abs(position - resting)))
         if abs(position[joint] - resting[joint]) > _MOVED:
             resting[joint] = position[joint]
-            named.append(JOINTS[joint])
             print(f"  {JOINTS[joint]:<16} {position[joint]:+.2f} rad", flush=True)
-    return named
 
 
 def check_robot(
