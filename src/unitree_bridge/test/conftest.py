@@ -47,10 +47,12 @@ class BridgeClient(Client):
 
     def begin(self, board, positions, cycles=1):
         """Damp, then send targets until they are followed in so many of the last cycles, however late this machine's
-        programs are; a bridge that gets no time may refuse.
+        programs are; a bridge that gets no time may refuse or trip.
         """
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
+            if self.fault:
+                self.call("aliengo_bridge/reset")
             self.send_targets(None, 0.1)
             self.send_targets(positions, 0.1 + 0.003 * cycles)
             stiff = [command.stiffness.max() for _, command in board.commands.recent[-cycles:]]

@@ -85,7 +85,7 @@ def test_a_claim_that_is_repeated_ends_no_motion_and_lets_none_begin(following, 
         client.until(is_in_conflict, "a conflict in the log")
         client.send_targets(robot.lie_pose, 0.5)
         assert board.commands.last.stiffness.max() > 0.0
-        assert not client.is_followed(board, robot.lie_pose)
+        client.until(lambda: not client.is_followed(board, robot.lie_pose), "targets that are not followed")
         refusal = lambda: "x also holds this robot" in client.newest[TARGET_REFUSAL.name].data  # noqa: E731
         client.until(refusal, "a reason why targets are refused")
     client.until(lambda: client.is_followed(board, robot.lie_pose), "the end of the conflict")

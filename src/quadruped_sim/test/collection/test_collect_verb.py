@@ -46,12 +46,13 @@ def _fcnet(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def _wait(condition: Callable[[], Any], process: subprocess.Popen[str] | None = None) -> None:
-    """Wait until a condition is true, while the process runs."""
+def _wait(condition: Callable[[], Any], process: subprocess.Popen[str] | None = None) -> Any:
+    """Wait until a condition is true, while the process runs, and return its value."""
     end = time.monotonic() + TIMEOUT
-    while not condition():
+    while not (value := condition()):
         assert (process is None or process.poll() is None) and time.monotonic() < end
         time.sleep(0.01)
+    return value
 
 
 def _shards(folder: str) -> list[Path]:
@@ -149,8 +150,7 @@ def test_on_a_cluster_killed_workers_and_nodes_lose_nothing_and_all_bytes_are_th
     first, (second,) = cluster.head_node, cluster.worker_nodes
     far = _fcnet(*arguments, "far", "--ray", cluster.address)
     _wait(lambda: {shard.stat().st_mode & 0o077 for shard in _shards("far")} == {0, 0o055}, far)  # by both nodes
-    _wait(lambda: _busy(first), far)
-    os.kill(_busy(first)[0], signal.SIGKILL)
+    os.kill(_wait(lambda: _busy(first), far)[0], signal.SIGKILL)
     _wait(lambda: _busy(second), far)
     cluster.remove_node(second, allow_graceful=False)
     assert len(_shards("far")) < 6
