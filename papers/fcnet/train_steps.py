@@ -5,14 +5,12 @@ autocast, as in `fcnet train`; the published form, whose convolution is complex,
 
     python -m papers.fcnet.train_steps --bf16 --rounds 3
 
-With --device cuda, batches have 65,536 control periods and float32 products are in TF32. Networks are in eager PyTorch:
-benchmarks/gpu.py measures FCNet as it is trained on a GPU.
+--device cuda: in eager PyTorch with TF32; benchmarks/gpu.py measures FCNet as it is trained on a GPU.
 """
 
 from collections.abc import Mapping
 
 import torch
-from torch import nn
 
 from fcnet_core.bench import Call, Pace, ResultTable, Timing, interleave
 from fcnet_core.learning.config import example_config
@@ -26,15 +24,15 @@ from fcnet_core.policies.transformer.network import CausalTransformer
 from papers.fcnet.published import published_network
 from papers.shared import pace_of, parser, run, write
 
-PERIODS = 4096  # control periods of a step at n = 64; a quarter of them at larger windows
+PERIODS = 4096  # control periods of a step at n = 64; a quarter of them at larger windows; on a GPU 16 times as many
 PUBLISHED, PEERS = "published", ("Transformer", "RetNet")
 FULL, HALF = "float32", "bf16"
 
 
-def networks(window: int, device: str = "cpu") -> dict[str, nn.Module]:
+def networks(window: int, device: str = "cpu") -> dict[str, PolicyNetwork]:
     """Return the networks by name, with 0.8 million parameters each."""
     size = example_config(FCNetConfig, window=window, modes=min(10, (window + 1) // 2))
-    made: dict[str, nn.Module] = {
+    made: dict[str, PolicyNetwork] = {
         PUBLISHED: published_network(size),
         "FCNet": FourierControllerNetwork(size),
         "Transformer": CausalTransformer(example_config(TransformerConfig, window=window)),
@@ -45,12 +43,11 @@ def networks(window: int, device: str = "cpu") -> dict[str, nn.Module]:
 
 def batch_of(window: int, device: str = "cpu") -> int:
     """Return the number of sequences of a step."""
-    if device == "cuda":
-        return max(1, 65536 // window)
-    return max(1, PERIODS // window if window <= 64 else PERIODS // 4 // window)
+    periods = 16 * PERIODS if device == "cuda" else PERIODS if window <= 64 else PERIODS // 4
+    return max(1, periods // window)
 
 
-def training(network: nn.Module, window: int, half: bool, device: str = "cpu") -> Call:
+def training(network: PolicyNetwork, window: int, half: bool, device: str = "cpu") -> Call:
     """Return a training step on the same random sequences (batch, window, entries)."""
     optimiser = torch.optim.Adam(network.parameters(), lr=1e-4, betas=(0.9, 0.98), fused=True)
     generator = torch.Generator().manual_seed(0)
@@ -60,8 +57,7 @@ def training(network: nn.Module, window: int, half: bool, device: str = "cpu") -
 
     def step(_index: int) -> None:
         with torch.autocast(device, torch.bfloat16, enabled=half):
-            output = network.actions(seen) if isinstance(network, PolicyNetwork) else network(seen)[0]
-            loss = (output - labels).square().mean()
+            loss = (network.actions(seen) - labels).square().mean()
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
