@@ -1,6 +1,7 @@
 """Sources of commands and emergency-stop buttons: the part of config/remote.yaml that every program needs."""
 
 from collections import Counter
+from pathlib import Path
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -39,9 +40,9 @@ class RemoteMap(Struct, frozen=True):
         check_sources(self.sources)
 
 
-def load_remote_map() -> RemoteMap:
-    """Read the suite's file. Raises FcnetError."""
-    return read_settings(REMOTE_FILE, RemoteMap, "remote control file")
+def load_remote_map(path: str | Path = REMOTE_FILE) -> RemoteMap:
+    """Read the file at `path`, by default the suite's. Raises FcnetError."""
+    return read_settings(path, RemoteMap, "remote control file")
 
 
 def check_sources(sources: tuple[Source, ...]) -> None:
