@@ -49,12 +49,13 @@ class BridgeClient(Client):
         """Damp, then send targets until they are followed in so many of the last cycles, however late this machine's
         programs are; a bridge that gets no time may refuse or trip.
         """
-        deadline = time.monotonic() + TIMEOUT
-        while time.monotonic() < deadline:
+        end, patience = time.monotonic() + TIMEOUT, 0.0
+        while time.monotonic() < end:
+            patience += 0.1
             if self.fault:
                 self.call("aliengo_bridge/reset")
             self.send_targets(None, 0.1)
-            self.send_targets(positions, 0.1 + 0.003 * cycles)
+            self.send_targets(positions, patience + 0.003 * cycles)
             stiff = [command.stiffness.max() for _, command in board.commands.recent[-cycles:]]
             if len(stiff) == cycles and min(stiff) > 0.0:
                 return
