@@ -22,6 +22,7 @@ STEP = 0.04  # [s] of a clock of stamps
 GAP = 0.1  # [s] longer intervals of stamps may be steps of their clock
 LONG = 25  # messages; if fewer have times apart from those around them, these times are damaged
 APART = 0.5  # [s] from the stamps around it, for a damaged stamp
+SECOND = 1.0  # [s] of messages that show how far a clock is ahead
 OFFSET = 0.01  # [s] between stamps by one clock
 LONGEST = 60.0  # [s] before and after all others, for a few messages
 STEP_STAMPS = (JOINT_TRAJECTORY.name, JOINT_TRAJECTORY.name, JOINT_STATES.name, IMU.name)  # of a policy_step, in turn
@@ -181,6 +182,12 @@ def _in_order(spans: _Spans) -> bool:
     return 2 * int(spans.size[spans.long].sum()) >= int(spans.size.sum()) and not exchanged
 
 
+def _lead(difference: Array, received: Array) -> float:
+    """Return how far the stamps of (N,) messages are ahead [s] in the first second; a recorder that stalls is late."""
+    count = max(LONG, int(np.searchsorted(np.abs(received - received[0]), SECOND)))
+    return float(np.percentile(difference[:count], 90))  # messages that are least late
+
+
 class _RobotClock:
     """The clock of the joint states' stamps, by which all stamps are given. Joint states are aligned first."""
 
@@ -237,7 +244,7 @@ class _RobotClock:
         own, difference, passed = not len(self._stamp), stamp - self.at(received), np.diff(stamp)
         spans = _Spans(stamp, (np.abs(np.diff(difference)) > STEP) & ((passed < -BACK) | (passed > GAP)))
         first, end = int(spans.begin[spans.long][0]), int(spans.end[spans.long][0])
-        last = float(np.median(difference[first : first + LONG]))
+        last = _lead(difference[first:end], received[first:end])
         level = 0.0 if own else float(np.median(difference[first:end]))
         if abs(level) <= OFFSET:
             level = 0.0
@@ -246,12 +253,13 @@ class _RobotClock:
             self._note("clock", topic, f"are {where} at the same reception; the difference was removed")
         ahead = np.full(len(stamp), np.nan)
         for begin, end, long in zip(spans.begin, spans.end, spans.long, strict=True):
-            jump = float(np.median(difference[begin:end][:LONG])) - last
+            of_span, at = difference[begin:end], received[begin:end]
+            jump = _lead(of_span, at) - last
             if long and abs(jump) > STEP:
                 level, when = level + jump, received[begin] - (received[0] if own else self._received[0])
                 self._note("clock", topic, f"were {_set(jump, when)}; the step was removed")
             if long:
-                last = float(np.median(difference[begin:end][-LONG:]))
+                last = _lead(of_span[::-1], at[::-1])
             if long or abs(jump) <= APART:
                 ahead[begin:end] = level
         self._ahead[topic] = np.unique(ahead[np.isfinite(ahead)])

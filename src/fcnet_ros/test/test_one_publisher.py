@@ -64,15 +64,18 @@ def test_of_two_publishers_the_first_is_followed_however_many_messages_the_secon
     words.until(first, "ours")
     assert conflicts(node) == ""
     words.taken.clear()
-    for _ in range(50):
+    wait_until(second.get_subscription_count, "a subscription")
+
+    def is_reported():
         first.publish(String(data="ours"))
         for _ in range(5):
             second.publish(String(data="theirs"))
         time.sleep(0.002)
         words.store(NEVER)
+        return len(words.taken) > 50 and "/first" in conflicts(node) and "/second" in conflicts(node)
+
+    wait_until(is_reported, "a conflict of both names")
     assert set(words.taken) == {"ours"}
-    assert len(words.taken) > 10
-    assert "/first" in conflicts(node) and "/second" in conflicts(node)
     assert conflicts(node, CMD_VEL) == ""
 
 

@@ -47,17 +47,14 @@ def recorded_walk(folder: Path, domain: int):
 def bag(tmp_path_factory):
     """The bag of a robot that walks forward for 2.5 s."""
     command = ["ros2", "topic", "pub", "-r", "10", f"/{NAMESPACE}/cmd_vel", "geometry_msgs/msg/Twist"]
-    for _ in range(3):  # a recorder that a busy machine stalled loses states: their times are then corrected
-        folder = tmp_path_factory.mktemp("bags") / "walk"
-        with own_domain() as domain, recorded_walk(folder, domain) as launch:
-            with Process([*command, "{linear: {x: 0.4}}"], domain):
-                launch.until_printed(f"Subscribed to topic '/{NAMESPACE}/cmd_vel'", PATIENCE)
-                time.sleep(2.5)
-            assert launch.end() == 0
-            assert "Traceback" not in launch.output
-        if not any(problem.kind == "clock" for problem in read_run(open_bag(folder)).problems):
-            return folder
-    raise AssertionError("the machine stalled in each of three recordings")
+    folder = tmp_path_factory.mktemp("bags") / "walk"
+    with own_domain() as domain, recorded_walk(folder, domain) as launch:
+        with Process([*command, "{linear: {x: 0.4}}"], domain):
+            launch.until_printed(f"Subscribed to topic '/{NAMESPACE}/cmd_vel'", PATIENCE)
+            time.sleep(2.5)
+        assert launch.end() == 0
+        assert "Traceback" not in launch.output
+    return folder
 
 
 def offline(folder: Path):

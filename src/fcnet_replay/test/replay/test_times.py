@@ -150,6 +150,20 @@ def two_recorders(messages):
     return [(t, time + delay, data) for t, time, data in messages for delay in (0, 200_000)]
 
 
+def stalled(messages):
+    """The recorder stands still for half a second in the walk. It then writes what it has kept, at once; of the joint
+    states and the IMU it has lost some.
+    """
+    begin = messages[0][1] + 6 * 10**9
+    for topic, received, data in messages:
+        if begin <= received < begin + 5 * 10**8:
+            kept = topic not in (JOINTS, IMU) or not begin + 2 * 10**8 <= received < begin + 38 * 10**7
+            received = begin + 5 * 10**8 + (received - begin) // 1000
+            if not kept:
+                continue
+        yield topic, received, data
+
+
 def second_imu(messages):
     """Another program sends an attitude of exactly level 2 ms after each message."""
     for topic, received, data in messages:
@@ -204,6 +218,7 @@ AFTER = 150  # at least so many steps, where some are left out around the damage
         (IMU_ZERO, {"no_stamp"}, None, ALL),
         (FROZEN, {"no_stamp"}, None, ALL),
         (SOME_WRONG, {"clock", "no_stamp"}, AFTER, ALL),
+        (stalled, set(), AFTER, 60),
         (second_imu, {"unknown"}, ALL, AFTER),
         (in_degrees(IMU), {"unknown"}, None, None),
         (in_degrees(JOINTS), {"unknown"}, None, None),
