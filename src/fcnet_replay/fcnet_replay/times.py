@@ -246,9 +246,7 @@ class _RobotClock:
         first, end = int(spans.begin[spans.long][0]), int(spans.end[spans.long][0])
         last = _lead(difference[first:end], received[first:end])
         level = 0.0 if own else float(np.median(difference[first:end]))
-        if abs(level) <= OFFSET:
-            level = 0.0
-        else:
+        if level := level * (abs(level) > OFFSET):
             where = f"{abs(level):.2g} s {'ahead of' if level > 0 else 'behind'} those of {JOINT_STATES.name}"
             self._note("clock", topic, f"are {where} at the same reception; the difference was removed")
         ahead = np.full(len(stamp), np.nan)

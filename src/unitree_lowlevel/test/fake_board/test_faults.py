@@ -85,7 +85,7 @@ def test_faults_can_be_options_it_prints_them_every_second_and_a_signal_ends_it_
             output = program.communicate(timeout=PATIENCE)[0]
         finally:
             program.kill()
-    assert program.returncode == 0
+    assert program.returncode == 0, output
     assert "Traceback" not in output
 
 

@@ -5,9 +5,7 @@ import gc
 import signal
 import sys
 import threading
-import time
 from collections.abc import Sequence
-from typing import TextIO
 
 from fcnet_core.robot import load_robot
 from unitree_lowlevel.codec import GENERATIONS
@@ -49,18 +47,22 @@ def main(robot: str, arguments: Sequence[str] | None = None) -> int:
         return 1
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda _number, _frame: board.request_stop())
-    host, port = board.address
-    print(
-        f"fake_board: {robot}, {board.generation.name}, listens at {host}:{port}; type help for its faults", flush=True
-    )
-    threading.Thread(target=_execute_lines, args=(board, sys.stdin), daemon=True).start()
-    threading.Thread(target=_report, args=(board,), daemon=True).start()
+    where = "{}, {}, listens at {}:{}".format(robot, board.generation.name, *board.address)
+    print(f"fake_board: {where}; type help for its faults", flush=True)
+    # A thread that is left behind must not hold the lock of a stream: Python would end with a fatal error.
+    if sys.stdin:
+        threading.Thread(target=_execute_lines, args=(board, sys.stdin.fileno()), daemon=True).start()
+    ended = threading.Event()
+    reports = threading.Thread(target=_report, args=(board, ended))
+    reports.start()
     gc.collect()
     gc.freeze()  # later collections skip the existing objects and stay short
     try:
         board.run()
     finally:
         board.stop()
+        ended.set()
+        reports.join()
     return 0
 
 
@@ -77,28 +79,28 @@ def _parser(robot: str) -> argparse.ArgumentParser:
     return parser
 
 
-def _execute_lines(board: FakeBoard, lines: TextIO) -> None:
-    for line in lines:
-        words = line.split()
-        if words == ["help"]:
-            faults = "\n".join(f"    {fault.name:<17} {fault.metadata['help']}" for fault in fault_fields())
-            print(HELP.format(faults=faults), flush=True)
-        elif words == ["quit"]:
-            board.request_stop()
-        elif words == ["restart"]:
-            board.restart()
-        elif words:
-            try:
-                board.faults = changed_faults(board.faults, words)
-                print(f"fake_board: {board.faults}", flush=True)
-            except ValueError as error:
-                print(f"fake_board: {error}", flush=True)
+def _execute_lines(board: FakeBoard, file: int) -> None:
+    with open(file, "rb", buffering=0, closefd=False) as lines:
+        for line in lines:
+            words = line.decode(errors="replace").split()
+            if words == ["help"]:
+                faults = "\n".join(f"    {fault.name:<17} {fault.metadata['help']}" for fault in fault_fields())
+                print(HELP.format(faults=faults), flush=True)
+            elif words == ["quit"]:
+                board.request_stop()
+            elif words == ["restart"]:
+                board.restart()
+            elif words:
+                try:
+                    board.faults = changed_faults(board.faults, words)
+                    print(f"fake_board: {board.faults}", flush=True)
+                except ValueError as error:
+                    print(f"fake_board: {error}", flush=True)
 
 
-def _report(board: FakeBoard) -> None:
+def _report(board: FakeBoard, ended: threading.Event) -> None:
     commands = states = 0
-    while True:
-        time.sleep(STATUS_PERIOD)
+    while not ended.wait(STATUS_PERIOD):
         log, client = board.commands, "none" if board.client is None else "{}:{}".format(*board.client)
         print(
             f"commands {max(0, log.count - commands)}/s, states {board.states_sent - states}/s, "
