@@ -100,6 +100,8 @@ def test_a_clock_that_is_set_back_locks_nobody_out_and_the_number_of_sources_is_
         follow(f"publisher {index}")
     with pytest.raises(RefusedCommandError, match="publish"):
         follow("one more")
+    now[0] += 1
+    follow("publisher 0")
     now[0] += SECOND
     follow("one more")
 
