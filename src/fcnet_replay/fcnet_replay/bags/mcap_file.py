@@ -37,6 +37,7 @@ MOST_PROBLEMS = 20  # of one file
 MOST_RECORDS = 1_000_000  # searched for metadata, in a second; an hour of chunks has a tenth of that
 BLOCK = 2**20  # [bytes] read at a time if messages lie outside of chunks
 END = (Opcode.DATA_END, Opcode.FOOTER)
+STOPS = frozenset((Opcode.CHUNK, *END))  # the records of a block end there
 PLAIN = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE)  # also written outside of chunks
 
 HEAD = struct.Struct("<BQ")  # of a record: operation and length
@@ -195,10 +196,10 @@ def unpacked_zstd(packed: bytes, most: int) -> bytes:
 
 def _bounds(block: bytes) -> tuple[Rows, Rows]:
     """Return the starts and ends (N,) of the whole records in a block, up to a chunk or the end of the data section."""
-    starts, at, last = [], 0, len(block) - HEAD.size
+    starts, at, last, head = [], 0, len(block) - HEAD.size, HEAD.unpack_from
     while at <= last:
-        operation, length = HEAD.unpack_from(block, at)
-        if length > last - at or operation in (Opcode.CHUNK, *END):
+        operation, length = head(block, at)
+        if length > last - at or operation in STOPS:
             break
         starts.append(at)
         at += HEAD.size + length
