@@ -114,7 +114,7 @@ def _unknown(found: Found, readers: Mapping[str, _TopicReader]) -> Iterator[Prob
         values, moving = (found[record].get(name, np.empty((1, 1))) for name in (quantity, other))
         reason = "it is no unit quaternion" if quantity == "orientation" else "it is not finite"
         reason += ", or its covariance says that it is not measured"
-        if not np.ptp(values, axis=0).any() and (np.ptp(moving, axis=0) > MOVED).any():
+        if (values == values[:1]).all() and (np.ptp(moving, axis=0) > MOVED).any():
             values[:], reason = np.nan, f"it never changes, though the {other} does"
         elif record == names.IMU.name and quantity == "orientation" and (level := _level_among_others(values)).any():
             values[level], reason = np.nan, "it is exactly level among others that are not, as of two programs"
