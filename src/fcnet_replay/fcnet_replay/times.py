@@ -22,7 +22,7 @@ STEP = 0.04  # [s] of a clock of stamps
 GAP = 0.1  # [s] longer intervals of stamps may be steps of their clock
 LONG = 25  # messages; if fewer have times apart from those around them, these times are damaged
 APART = 0.5  # [s] from the stamps around it, for a damaged stamp
-SECOND = 1.0  # [s] of messages that show how far a clock is ahead
+LEAD_TIME = 1.0  # [s] of messages that show how far a clock is ahead
 OFFSET = 0.01  # [s] between stamps by one clock
 LONGEST = 60.0  # [s] before and after all others, for a few messages
 STEP_STAMPS = (JOINT_TRAJECTORY.name, JOINT_TRAJECTORY.name, JOINT_STATES.name, IMU.name)  # of a policy_step, in turn
@@ -183,9 +183,9 @@ def _in_order(spans: _Spans) -> bool:
 
 
 def _lead(difference: Array, received: Array) -> float:
-    """Return how far the stamps of (N,) messages are ahead [s] in the first second; a recorder that stalls is late."""
-    count = max(LONG, int(np.searchsorted(np.abs(received - received[0]), SECOND)))
-    return float(np.percentile(difference[:count], 90))  # messages that are least late
+    """Return how far the stamps of (N,) messages are ahead of another clock [s], in the first LEAD_TIME."""
+    count = max(LONG, int(np.searchsorted(np.abs(received - received[0]), LEAD_TIME)))
+    return float(np.percentile(difference[:count], 90))  # the least delayed: a recorder that stalls delays some
 
 
 class _RobotClock:
